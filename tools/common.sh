@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# What the scripts beside this file share; they source it after `cd` to the top of the repository.
+# What the scripts of this folder share; they source it after `cd` to the top of the repository.
 
 # Everything the scripts keep between runs is here.
 viaduct_cache=${XDG_CACHE_HOME:-${HOME:-/var/tmp}/.cache}/viaduct
@@ -27,8 +27,8 @@ viaduct_bazel() {
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
 
-# viaduct_run COMMAND [ARGUMENT...]: a command, not a function, that ends with the script, by viaduct_ends. Without that a
-# shell that is told to end goes and leaves it running.
+# viaduct_run COMMAND [ARGUMENT...]: runs a command, not a function, that ends with the script, by viaduct_ends. Otherwise
+# a shell that gets a signal would end and leave the command running.
 viaduct_process=
 viaduct_run() {
   "$@" </dev/null &
@@ -47,24 +47,24 @@ viaduct_end() {
   wait
 }
 
-# viaduct_sandbox: Bazel's option that puts its sandboxes into memory, where there is plenty of it and programs may lie
-# in it. Each has hundreds of links, and making them on a disk may take as long as a quarter of what is compiled in it.
+# viaduct_sandbox: Bazel's option that puts its sandboxes into memory, if there is plenty of it and programs may run from
+# there. Each sandbox has hundreds of links, and on a disk making them may take a quarter as long as compiling in it.
 viaduct_sandbox() {
   [ ! -w /dev/shm ] || findmnt -no OPTIONS --target /dev/shm 2>/dev/null | grep -qw noexec ||
     df -Pk -t tmpfs /dev/shm 2>/dev/null | awk 'NR == 2 && $4 > 2000000 { print "--sandbox_base=/dev/shm" }'
 }
 
-# viaduct_host: a word for what tests find installed of tools/packages. One that was skipped for want of a program is run
-# again when the program is there; without this Bazel, which sees no change, would repeat that it was skipped.
+# viaduct_host: a word for what is installed of tools/packages. A test that was skipped for want of a program runs again
+# when the program is there; without this word Bazel, which sees no change, would repeat that it was skipped.
 viaduct_host() {
   # shellcheck disable=SC2016
   awk '!/^#/ { print $2 }' tools/packages |
     xargs dpkg-query -W -f '${Package} ${Version} ${Status}\n' 2>/dev/null | sha256sum | cut -c 1-12
 }
 
-# viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache; one state in all configurations takes 4 GB. Of one
-# that holds more than BYTES goes what was not used for longest, as far as the file system tells (relatime: in days),
-# until three quarters are left; an entry whose files are gone is built again.
+# viaduct_prune FOLDER BYTES: Bazel never shrinks its disk cache; one state in all configurations takes 4 GB. If the cache
+# holds more than BYTES, removes what was not used for longest, as far as the file system tells (relatime: in days), until
+# three quarters of BYTES are left; an entry whose files are gone is built again.
 viaduct_prune() (
   cd "$1" || exit
   find . -type f -printf '%A@ %s %p\n' | sort -rn | awk -v limit="$2" '

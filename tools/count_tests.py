@@ -22,7 +22,7 @@ import sys
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 
-# Bazel's exit codes for a run that says by its events what failed, if anything: success, a build failure, failed
+# Bazel's exit codes for a run whose events say what has failed, if anything: success, a build failure, failed
 # tests. (4, no tests selected, is a failure: somebody meant to run some.)
 _EXPLAINED = {0, 1, 3}
 
@@ -72,7 +72,7 @@ class Count:
         skip = case.find("skipped")
         error = case.find("error")
         if suite is None and error is not None:
-            # Bazel's own report about a program that left none.
+            # Bazel's own report about a program that wrote none.
             self.failures.append("%s: %s" % (label, error.get("message", "no report")))
             return
         if case.get("status") == "notrun" and suite and suite.startswith("DISABLED_"):
@@ -101,7 +101,7 @@ class Count:
                     root = ElementTree.parse(urllib.parse.unquote(uri[len("file://"):])).getroot()
                 except (OSError, ElementTree.ParseError):
                     continue
-                reported = True  # no case, where a filter or a shard left none
+                reported = True  # even if a filter or a shard has left no case in it
                 for case in root.iter("testcase"):
                     self.add_case(label, case)
         if result.get("status") not in ("PASSED", "FLAKY"):
@@ -134,7 +134,7 @@ class Count:
             self.failures.append("%s: did not build" % label)
         if run.torn is not None:
             self.failures.append("no complete event file: %s" % run.torn)
-        # A package that does not load is no broken target, and may stand beside a test that failed.
+        # A package that does not load is not a broken target, and may come together with a failed test.
         elif (run.exit_code not in _EXPLAINED or (run.exit_code == 1 and not unbuilt) or
               (run.exit_code == 3 and len(self.failures) == failures)):
             self.failures.append("Bazel ended with exit code %s" % run.exit_code)

@@ -90,7 +90,7 @@ class CountTestsTest(unittest.TestCase):
         self.result("//a:mixed", "FAILED", _MIXED)
         self.finished(3)
         self.count("--save=" + saved[0])
-        # The next run's reports lie where this one's lay.
+        # The next run's reports replace this run's.
         del self._events[1:]
         self.result("//a:mixed", "PASSED", _PASS)
         self.finished(0)

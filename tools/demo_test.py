@@ -10,13 +10,13 @@ import unittest
 _STAND_IN = """#!/bin/sh
 echo "${0##*/} $*" >>"$LOG"
 """
-# fetch, which spoils the beginning of what it has fetched.
+# A fetch that spoils the beginning of what it has fetched.
 _SPOILER = """#!/bin/sh
 "%s" "$@" || exit
 while [ "$1" != -o ]; do shift; done
 printf x | dd of="$2/$5" conv=notrunc status=none
 """
-# unshare, which makes one namespace and no other.
+# An unshare that makes one namespace and no other.
 _ONCE = """#!/bin/sh
 mkdir "$XDG_CACHE_HOME/one" 2>/dev/null || { echo no more of them >&2; exit 1; }
 while [ "${1#--}" != "$1" ]; do shift; done
@@ -67,7 +67,7 @@ class Demo(unittest.TestCase):
             return log.read().splitlines()
 
     def _legs(self, output, end):
-        """The letters of the legs whose line ends so."""
+        """The letters of the legs whose line ends with `end`."""
         return [line[1] for line in output.splitlines() if line.startswith("(") and line.endswith(end)]
 
     def test_each_leg_moves_the_file(self):

@@ -32,7 +32,7 @@ text    LICENSE                 share/doc/face
 config  face face               A face
 """
 
-# tools/install, which gets a signal just before it calls a function of os for the nth time.
+# Runs tools/install, which gets a signal just before it calls a function of os for the nth time.
 _INTERRUPTED = """import importlib.machinery, os, sys
 path, signal, name, times, *sys.argv[1:] = sys.argv[1:]
 called, function = [], getattr(os, name)
@@ -179,7 +179,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self._files(), [
             "a", "a/prefix", "a/prefix/include", "a/prefix/include/vipl.h", "a/prefix/share", "a/prefix/share/viaduct",
             "a/prefix/share/viaduct/manifest"])
-        # It is still known, and goes when it is as it was.
+        # The manifest still lists the file, so that it goes when it is as it was.
         self._write("home/a/prefix/include/vipl.h", "int face(void);\n")
         self._succeeds("--remove", self._prefix)
         self.assertEqual(self._files(), [])

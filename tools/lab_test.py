@@ -16,14 +16,14 @@ from tools.build_rules import python_main
 
 _NOT_RUN = 125
 
-# Does what QEMU_DOES says, in the shell, with the guest's folder in $folder.
+# Runs the shell code in QEMU_DOES, with the guest's folder in $folder.
 _QEMU = """#!/bin/sh
 for word; do
   case $word in file:*/console) folder=${word#file:} folder=${folder%/console} ;; esac
 done
 eval "$QEMU_DOES"
 """
-# Begins to read when the process has ended whose number comes first, and been waited for.
+# Begins to copy only after the process with the number that comes first has ended and been waited for.
 _LATE_CAT = """#!/bin/sh
 read -r pid <%s/pid
 while [ -e /proc/$pid ]; do :; done
@@ -52,7 +52,7 @@ class Lab(unittest.TestCase):
         self._write("bin/qemu-system-x86_64", _QEMU)
         for name in _PROGRAMS:
             self._write("bin/" + name, "#!/bin/sh\nexit 1\n")
-        # All that is made on first use.
+        # Everything that tools/lab makes on first use.
         for name in ("version", "siw.ko", "vmlinux", "initrd"):
             self._write("cache/viaduct/lab/" + name, "6.1\n")
         os.utime(self._here + "/cache/viaduct/lab/initrd", (2 ** 32, 2 ** 32))

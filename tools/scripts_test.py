@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import unittest
 
-# Does what the environment's BAZEL_DOES says, in the shell, after it has noted its arguments.
+# Logs its arguments, and then runs the shell code in BAZEL_DOES.
 _BAZEL = """#!/bin/sh
 echo "$*" >>"$LOG"
 eval "$BAZEL_DOES"

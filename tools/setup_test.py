@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs tools/setup with stand-ins for dpkg-query, apt-get, id and sudo, and looks at what it asks of them."""
+"""Runs tools/setup with stand-ins for dpkg-query, apt-get, id and sudo, and checks what it asks of them."""
 
 import os
 import shutil

@@ -7,12 +7,12 @@ import subprocess
 import sys
 
 
-# What ends a script.
+# The signals that end a script.
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def end_by_signals():
-    """Lets these end the script as an exception does, and without a word, unless they are ignored."""
+    """Lets the signals in ENDS end the script as an exception does, and silently, unless they are ignored."""
     for number in ENDS:
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda number, _: sys.exit(128 + number))
@@ -20,7 +20,7 @@ def end_by_signals():
 
 @contextlib.contextmanager
 def _undisturbed():
-    """What would end the script in this block ends it behind it."""
+    """A signal that would end the script in this block ends it after the block."""
     came, handlers = [], {}
     for number in ENDS:
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -35,13 +35,13 @@ def _undisturbed():
 
 
 def run(code, arguments, stdout=None):
-    """(exit status, what it printed if `stdout` is PIPE) of `code`, which gets the arguments. If an exception comes
-    meanwhile, as from a signal's handler, the code's processes are interrupted and waited for: Bazel stops its build."""
+    """Runs `code` with the arguments; returns (exit status, what it printed if `stdout` is PIPE). If an exception comes
+    meanwhile, as from a signal handler, the code's processes are interrupted and waited for: Bazel stops its build."""
     # A script that a shell has put into the background ignores SIGINT, and so would all that it starts.
     command = ["env", "--default-signal=INT", "sh", "-c", code, "sh", *arguments]
     process = None
     try:
-        with _undisturbed():  # or a process is started that nobody knows
+        with _undisturbed():  # otherwise a process could start that nobody knows
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout, text=True, start_new_session=True)
         output, _ = process.communicate()
     except BaseException:

@@ -10,7 +10,7 @@ sys.path.insert(0, "tools")
 
 import shell  # noqa: E402  (found through the line above)  pylint: disable=import-error,wrong-import-position
 
-# Ends by a signal while the code below it runs, which tells when it was interrupted.
+# A script that ends by a signal while its shell code runs; the code prints when it was interrupted.
 _SCRIPT = """
 import subprocess, sys, time
 sys.path.insert(0, "tools")

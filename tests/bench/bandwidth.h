@@ -15,7 +15,7 @@ uint64_t CreditSize(const Side& side) {
   return side.depth() / 2;
 }
 
-// On both sides, before the other one may send.
+// Called on both sides, before the other side may send.
 template <typename Side>
 void PrepareStream(Side& side) {
   for (uint32_t i = 0; i < side.depth(); ++i) side.PostReceive();
@@ -56,7 +56,7 @@ void ReceiveStream(Side& side, uint64_t taken, uint64_t messages) {
   while (side.completed() - completed < messages / CreditSize(side)) side.Poll();
 }
 
-// Gigabytes (10^9) in a second. A tenth more messages go before to warm up.
+// Gigabytes (10^9 bytes) per second. A tenth as many messages go first to warm up.
 template <typename Side>
 double StreamGigabytes(Side& side, bool sender, uint32_t bytes, uint64_t messages) {
   const uint64_t warm = (messages / 10 / CreditSize(side) + 1) * CreditSize(side);

@@ -1,5 +1,5 @@
-// How two CPUs are to each other at this moment: prints the median time that a cache line takes
-// from one to the other (nanoseconds), and how much of the time went to somebody else (percent).
+// How far apart two CPUs are at this moment: prints the median time that a cache line takes from
+// one to the other (nanoseconds), and how much of the time went to somebody else (percent).
 // A sample whose canaries are bad says nothing about what it measured.
 #include <sched.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ int main(int argc, char** argv) {
   echo.join();
   std::nth_element(batches.begin(), batches.begin() + batches.size() / 2, batches.end());
   const double median = batches[batches.size() / 2];
-  // Of some quick batches the mean is below the median: nothing was lost then.
+  // If some batches were quick, the mean is below the median: then nothing was lost.
   const double lost = std::max(0.0, 1 - median * static_cast<double>(batches.size()) / total);
   printf("%.1f %.1f\n", median / kBatch / 2 * 1e9, 100 * lost);
   return 0;

@@ -8,7 +8,7 @@
 
 namespace viaduct::bench {
 
-// In a second, the making of the endpoint counted. The sides are connected once already.
+// The time to make the endpoints counts too. The sides already have one connection.
 template <typename Side>
 double ConnectionsPerSecond(Side& side, bool active, uint16_t port, uint64_t count) {
   const double start = Seconds();

@@ -1,4 +1,4 @@
-// How soon the death of a process is an event in the other.
+// How soon the death of one process becomes an event in the other.
 #ifndef VIADUCT_TESTS_BENCH_DEATH_H_
 #define VIADUCT_TESTS_BENCH_DEATH_H_
 

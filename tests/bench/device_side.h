@@ -1,4 +1,4 @@
-// The bare device: verbs/device.h without engine or face. What the faces are compared with.
+// The bare device: verbs/device.h without engine or face. The faces are compared with it.
 #ifndef VIADUCT_TESTS_BENCH_DEVICE_SIDE_H_
 #define VIADUCT_TESTS_BENCH_DEVICE_SIDE_H_
 

@@ -35,7 +35,7 @@ struct alignas(64) Slot {
 // What one side writes and the other one reads.
 struct Direction {
   Slot slots[kSlots];
-  alignas(128) std::atomic<uint64_t> taken;  // pieces; the reader's word
+  alignas(128) std::atomic<uint64_t> taken;  // pieces; written by the reader
   alignas(4096) char pool[kPieces * kPiece];
 
   void Announce(uint64_t n) { slots[n % kSlots].word.store(n + 1, std::memory_order_release); }
@@ -45,7 +45,7 @@ struct Direction {
   }
 };
 
-// Present before the processes part.
+// The pages are present before the process forks.
 Direction* MakeDirections() {
   void* pages = mmap(nullptr, 2 * sizeof(Direction), PROT_READ | PROT_WRITE,
                      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);

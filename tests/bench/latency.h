@@ -8,7 +8,7 @@
 
 namespace viaduct::bench {
 
-// Before the other side may send.
+// Called before the other side may send.
 template <typename Side>
 void PrepareReceives(Side& side) {
   for (uint32_t i = 0; i < side.depth() / 2; ++i) side.PostReceive();
@@ -27,7 +27,7 @@ void PingPong(Side& side, bool first, uint32_t bytes, uint64_t rounds) {
   }
 }
 
-// Microseconds, one way. A tenth more rounds go before to warm up.
+// Microseconds, one way. A tenth as many rounds, and 100 more, go first to warm up.
 template <typename Side>
 double PingPongMicroseconds(Side& side, bool first, uint32_t bytes, uint64_t rounds) {
   PingPong(side, first, bytes, rounds / 10 + 100);

@@ -1,4 +1,4 @@
-// What the measuring programs are told.
+// The command line of the measuring programs.
 #ifndef VIADUCT_TESTS_BENCH_OPTIONS_H_
 #define VIADUCT_TESTS_BENCH_OPTIONS_H_
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every measuring program once, briefly: that it measures something, not how much."""
+"""Runs every measuring program once, briefly, to see that it measures something, not how much."""
 
 import os
 import subprocess

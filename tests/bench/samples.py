@@ -1,11 +1,11 @@
-"""Samples beside canaries, and what they say together."""
+"""Samples with the canaries before and after them, and what they say together."""
 
 import math
 import statistics
 
 
 class Canary:
-    """One look at the machine: nanoseconds of a cache line between two CPUs, per cent of time lost to others."""
+    """One check of the machine: nanoseconds of a cache line between two CPUs, per cent of time lost to others."""
 
     def __init__(self, line, lost):
         self.line = line
@@ -18,14 +18,14 @@ class Canary:
 
 
 class Limits:
-    """What a canary may say beside a sample that counts."""
+    """What the canaries of a sample may say if the sample is to count."""
 
     def __init__(self, line, lost):
         self.line = line
         self.lost = lost
 
     def verdict(self, before, after):
-        """None when the sample counts, else why it does not."""
+        """None if the sample counts, otherwise why it does not."""
         if max(before.lost, after.lost) > self.lost:
             return "busy"
         if max(before.line, after.line) > self.line:
@@ -57,7 +57,7 @@ class Series:
 
 
 def cost_ratio(mine, other, more_is_better):
-    """How many times the cost of `other` mine is: above 1 is worse, whatever the unit counts. NaN if one is missing."""
+    """The cost of `mine` as a multiple of the cost of `other`: above 1 is worse, in any unit. NaN if one is missing."""
     if more_is_better:
         mine, other = other, mine
     if math.isnan(mine) or math.isnan(other) or other == 0:

@@ -17,10 +17,10 @@ struct Cpus {
 
 class TwoProcesses {
  public:
-  // Values that cross outside of what is measured.
+  // The number of values that the processes exchange outside of the measurement.
   static constexpr int kWords = 16;
 
-  // Ends the process when it cannot do its work. `seconds`: then both are killed.
+  // Ends the process if it cannot do its work. After `seconds` both processes give up.
   explicit TwoProcesses(const Cpus& cpus, int seconds = 60);
   // In the child: does not return. In the parent: ends the child.
   ~TwoProcesses();
@@ -28,10 +28,10 @@ class TwoProcesses {
   TwoProcesses& operator=(const TwoProcesses&) = delete;
 
   bool parent() const { return child_ != 0; }
-  // Returns when the other side has called it as often. Sleeps meanwhile; ends this process when
+  // Returns when the other side has called it as many times. Sleeps meanwhile; ends this process if
   // the other one has ended.
   void Meet();
-  // In the parent: kill -9. There is nobody to meet then.
+  // In the parent: kill -9. Afterwards there is nobody to meet.
   void KillChild();
   // Written before a Meet, read after it.
   std::atomic<uint64_t>& mine(int word) { return page_->word[Index()][word]; }

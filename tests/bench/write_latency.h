@@ -1,4 +1,4 @@
-// Ping-pong by RDMA writes: each side looks at the last byte of its own buffer, and polls, since
+// Ping-pong by RDMA writes: each side checks the last byte of its own buffer, and polls, because
 // the target's engine places what arrives.
 #ifndef VIADUCT_TESTS_BENCH_WRITE_LATENCY_H_
 #define VIADUCT_TESTS_BENCH_WRITE_LATENCY_H_
@@ -10,14 +10,14 @@
 
 namespace viaduct::bench {
 
-// On both sides, before: VIPL's polls of an empty receive queue look at nothing.
+// Called on both sides first: polls of an empty receive queue do nothing in VIPL.
 template <typename Side>
 void PrepareWrites(Side& side) {
   side.PostReceive();
 }
 
 // Rounds `from` to `from + rounds`, counted over the life of the connection: what a round writes
-// follows from its number, since the first write of the other side may be there already.
+// follows from its number, because the first write of the other side may already have arrived.
 template <typename Side>
 void WritePingPong(Side& side, bool first, uint32_t bytes, const RemoteBuffer& to, uint64_t from,
                    uint64_t rounds) {

@@ -1,4 +1,4 @@
-// Atomics: values, order, who may.
+// Atomic operations: values, order, access rights.
 #include <cstring>
 
 #include "tests/device/ends.h"
@@ -171,7 +171,7 @@ TEST_F(AtomicTest, AnOddAddressIsRefused) {
   ExpectBroken(to);
 }
 
-// Whether the peer may reach it at all is asked first.
+// The access rights are checked before the alignment.
 TEST_F(AtomicTest, AWrongKeyAtAnOddAddressIsRefusedForTheKey) {
   End& from = NewEnd(a(), options_);
   End& to = NewEnd(b(), options_);
@@ -184,7 +184,7 @@ TEST_F(AtomicTest, AWrongKeyAtAnOddAddressIsRefusedForTheKey) {
   ExpectBroken(to);
 }
 
-// It is that of the memory, however the window's addresses count.
+// What counts is the alignment of the memory, not of the address within the window.
 TEST_F(AtomicTest, AnOddAddressInAWindowFromZeroIsRefused) {
   End& from = NewEnd(a(), options_);
   options_.region_access = kLocalRead | kLocalWrite;

@@ -10,13 +10,13 @@ namespace {
 
 class ConnectTest : public DeviceTest {
  protected:
-  // A listener of B with its requests.
+  // A listener whose requests go to requests_.
   std::unique_ptr<Listener> ListenAt(Context& context, uint16_t port = 0) {
     auto listener = context.Listen(port, &requests_);
     EXPECT_TRUE(listener.ok()) << listener.status();
     return *std::move(listener);
   }
-  // A port where nobody listens, and lately somebody did.
+  // A port where somebody listened until now, and nobody does any more.
   uint16_t DeadPort() { return ListenAt(b())->port(); }
 
   Requests requests_;
@@ -276,7 +276,8 @@ TEST_F(ConnectTest, DestructionInTheMiddleOfAnAttempt) {
   ASSERT_NE(request, nullptr);
   ASSERT_TRUE(request->Accept(passive.pair(), {}).ok());
   passive.DestroyPair();
-  // It may have been connected for a moment; nothing is told after its destruction.
+  // The passive pair may have been connected for a moment; after its destruction it reports
+  // nothing.
   const size_t told = passive.events().count();
   EXPECT_LE(told, 1u);
   // The active side may have seen the connection for a moment.
@@ -355,7 +356,7 @@ TEST_F(ConnectTest, NoReceiveCompletesBeforeOnConnectedReturned) {
     Completion completion;
     for (int i = 0; i < 100; ++i) early += active.receives().queue().Poll(&completion, 1);
   };
-  Forget(active);  // nobody else polls its queue meanwhile
+  Forget(active);  // only the hook polls its queue meanwhile
   ASSERT_TRUE(Dial(active, b(), listener->port()).ok());
   std::unique_ptr<IncomingConnection> request = AwaitRequest(requests_);
   ASSERT_NE(request, nullptr);
@@ -427,7 +428,7 @@ TEST_F(ConnectTest, ManyConnectionsOverOneQueue) {
   for (const Completion& completion : inbox_a.got()) {
     EXPECT_EQ(completion.context, active[completion.id - 1000]);
   }
-  // The pairs complete into inboxes of this frame.
+  // The pairs complete into local inboxes, so they must go first.
   for (int i = 0; i < kConnections; ++i) {
     active[i]->DestroyPair();
     passive[i]->DestroyPair();

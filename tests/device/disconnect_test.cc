@@ -1,4 +1,4 @@
-// The end of connections: graceful, abrupt, flushed; and the pair's next life.
+// The end of connections: graceful, abrupt, flushed; and reuse of the pair.
 #include <vector>
 
 #include "tests/device/ends.h"
@@ -62,7 +62,7 @@ TEST_F(DisconnectTest, GracefullyAfterPostedRequestsAreDone) {
   }
   ASSERT_EQ(active_.Read(8, 16384, 512, passive_, 32768), PostResult::kOk);
   active_.pair().Disconnect(DisconnectMode::kGraceful);
-  // Held there until now.
+  // The peer has held the messages until now.
   for (int i = 0; i < 8; ++i) ASSERT_EQ(passive_.Receive(100 + i, i * 1024, 1024), PostResult::kOk);
   ASSERT_EQ(passive_.Receive(108, 0, 0), PostResult::kOk);
   for (int i = 0; i < 8; ++i) Expect(passive_.receives(), 100 + i);
@@ -73,7 +73,7 @@ TEST_F(DisconnectTest, GracefullyAfterPostedRequestsAreDone) {
   Expect(passive_.receives(), 108, Status::kFlushed);
 }
 
-// The peer has told all it has to say and has left when the program finds the time for receives.
+// The peer has sent all its messages and disconnected before the program posts its receives.
 TEST_F(DisconnectTest, HeldMessagesComeBeforeTheEnd) {
   constexpr int kMessages = 5;
   for (size_t size : {8, 16384}) {
@@ -98,7 +98,7 @@ TEST_F(DisconnectTest, HeldMessagesComeBeforeTheEnd) {
 
 TEST_F(DisconnectTest, AbruptlyFlushesBeforeItReturns) {
   Connect(active_, passive_);
-  // Nothing of this can complete: the peer has no receive, and requests with kConfirm wait for it.
+  // None of these can complete: the peer has no receive, and sends with kConfirm wait for one.
   for (int i = 0; i < 3; ++i) {
     ASSERT_EQ(active_.Send(i, 0, 100, kConfirm), PostResult::kOk);
     ASSERT_EQ(active_.Receive(10 + i, 0, 100), PostResult::kOk);
@@ -116,8 +116,8 @@ TEST_F(DisconnectTest, AbruptlyFlushesBeforeItReturns) {
   EXPECT_EQ(active_.events().count(), 0u) << "no sink call follows";
 }
 
-// A send that needs no word of the peer is done when it has left, but its completion stands behind
-// those of older ones, and so does its verdict.
+// A send that needs no confirmation is done as soon as it has left, but it completes after the
+// older sends, and its status is decided only then.
 TEST_F(DisconnectTest, NothingSucceedsBehindWhatIsFlushed) {
   for (const bool suppressed : {false, true}) {
     End& from = NewEnd(a());
@@ -133,7 +133,7 @@ TEST_F(DisconnectTest, NothingSucceedsBehindWhatIsFlushed) {
     for (uint64_t i = 0; i < 4; ++i) {
       const Completion completion = Await(from.sends());
       EXPECT_EQ(completion.id, i);
-      // Where messages do not wait the peer may have refused any of them.
+      // On a device that does not hold messages, the peer may have refused any of them.
       const bool refused = !device().holds_messages() && completion.status == Status::kTransport;
       EXPECT_TRUE(completion.status == Status::kFlushed || refused)
           << static_cast<int>(completion.status);
@@ -174,7 +174,8 @@ TEST_F(DisconnectTest, WhatArrivedBeforeAbruptIsASuccess) {
   }
 }
 
-// Also where its success is the peer's word, which has to come before the end.
+// The same for a send that succeeds only with the peer's confirmation: this must arrive before the
+// end of the connection.
 TEST_F(DisconnectTest, WhatWasReceivedBeforeAbruptIsConfirmed) {
   for (size_t size : {8, 4096, 60000}) {
     for (int round = 0; round < 5; ++round) {
@@ -317,7 +318,7 @@ TEST_F(DisconnectTest, TheSamePairsConnectAgain) {
   }
 }
 
-// To whom it came: who has ended it knows.
+// Only the side that did not end the connection sees the end: the other side knows of it.
 TEST_F(DisconnectTest, AnEndIsSeenUntilReset) {
   for (DisconnectMode mode : {DisconnectMode::kGraceful, DisconnectMode::kAbrupt}) {
     Connect(active_, passive_);

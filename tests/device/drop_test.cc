@@ -73,7 +73,7 @@ TEST_F(DropTest, UnderDropARequestThatFailsHereFailsAlone) {
   EXPECT_EQ(to.events().count() + from.events().count(), 0u);
 }
 
-// Before it is sent: it would break the connection.
+// A longer send fails before it leaves, because it would break the connection.
 TEST_F(DropTest, UnderDropASendIsNoLongerThanAnRdmaDeviceReceives) {
   EndOptions large = Dropping();
   large.memory = 4 * kMaxDropBytes;  // the second half for the write
@@ -184,8 +184,8 @@ TEST_F(DropTest, AVerdictOutsideAConnectionIsFlushed) {
   Expect(end.sends(), 1, Status::kFlushed);
 }
 
-// Also by one of no bytes, and by a write, which place nothing there. What the peer sees of that is
-// a test of its own.
+// Even an empty message and a write, which place nothing in the receive, make it fail. What the
+// peer sees of this is the subject of the next test.
 TEST_F(DropTest, AReceiveWithAVerdictFailsByAnyMessage) {
   for (const bool write : {false, true}) {
     for (size_t size : {0, 8, 5000}) {
@@ -254,7 +254,7 @@ TEST_F(DropTest, UnderDropAReceiveWithAVerdictFailsAlone) {
   }
 }
 
-// It stays posted until a message comes, like any other.
+// Like any other receive, it stays posted until a message comes.
 TEST_F(DropTest, AReceiveWithAVerdictMayBeFlushed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

@@ -63,8 +63,8 @@ Event Events::Take() {
 }
 
 void Events::Add(Event event) {
-  // The hook may destroy the pair, not this object. Whoever then sees the event sees what the hook
-  // has done.
+  // The hook may destroy the pair, but not this object. It runs first, so that whoever sees the
+  // event also sees what the hook has done.
   if (hook) hook(event);
   MutexLock lock(&mutex_);
   events_.push_back(std::move(event));

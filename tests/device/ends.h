@@ -1,5 +1,5 @@
-// What every chapter of the suite is written with: one end of a connection, recording sinks, and
-// the fixture that connects two ends.
+// The tools of every chapter of the suite: one end of a connection, recording sinks, and the
+// fixture that connects two ends.
 #ifndef VIADUCT_TESTS_DEVICE_ENDS_H_
 #define VIADUCT_TESTS_DEVICE_ENDS_H_
 
@@ -24,7 +24,7 @@ using Bytes = std::vector<uint8_t>;
 // `size` bytes that differ from those of another seed.
 Bytes Pattern(size_t size, int seed);
 
-// Zeros that the process can read and not write.
+// A page of zeros that the process can read but not write.
 class ReadOnlyPage {
  public:
   ReadOnlyPage();
@@ -39,7 +39,7 @@ class ReadOnlyPage {
   void* const data_;
 };
 
-// A completion queue and what was polled from it. The test's thread only.
+// A completion queue and the completions polled from it. Used only by the test's thread.
 class Inbox {
  public:
   explicit Inbox(Context& context, CompletionSink* sink = nullptr);
@@ -79,13 +79,13 @@ struct Event {
 // Keeps the events of one queue pair in order.
 class Events final : public ConnectionSink {
  public:
-  // Called inside each sink call after the event was recorded. Set before events can come.
+  // Called inside each sink call, before the event is recorded. Set before events can come.
   std::function<void(const Event&)> hook;
 
   size_t count() const;
   size_t CountOf(Event::Kind kind) const;
   bool Has(Event::Kind kind) const { return CountOf(kind) != 0; }
-  // The oldest one, taken out; kNone if there is none.
+  // Removes and returns the oldest event; kNone if there is none.
   Event Take();
 
   void OnConnected(QueuePair& pair, absl::Span<const uint8_t> private_data) override;
@@ -128,9 +128,9 @@ struct EndOptions {
   uint32_t remote_access = kRemoteRead | kRemoteWrite;
   size_t memory = 64 * 1024;
   uint32_t region_access = kAllAccess;
-  bool wildcard = false;           // the pair's domain
+  bool wildcard = false;           // whether a domain of its own is a wildcard
   Inbox* shared_inbox = nullptr;   // for both directions, instead of queues of its own
-  CompletionSink* sink = nullptr;  // of its own queues
+  CompletionSink* sink = nullptr;  // for queues of its own
 };
 
 // A queue pair with its domain, queues, sink and one registered buffer.
@@ -155,9 +155,9 @@ class End {
   void DestroyRegion() { region_.reset(); }
   void Poll();
 
-  // One-sided requests touch the buffer in the device's thread without a word to this one. In one
-  // process that is for ThreadSanitizer to understand: every access here, and every such request,
-  // comes after what the executor did before, and before what it does later.
+  // One-sided requests touch the buffer in the device's thread, and this thread is not notified.
+  // Both ends are in one process, so ThreadSanitizer must see an order: every access here, and
+  // every such request, comes after what the executor has done and before what it does later.
   void Agree() const { context_.executor().Drain(); }
 
   Segment At(size_t offset, size_t length) const;
@@ -175,12 +175,12 @@ class End {
                    uint16_t flags = 0, uint32_t immediate = 0);
   PostResult Read(uint64_t id, size_t offset, size_t length, const End& other, size_t at,
                   uint16_t flags = 0);
-  // Into any memory.
+  // A read into any memory.
   PostResult ReadInto(const Segment& sink, uint64_t id, const End& other, size_t at);
-  // Any address and key, from the beginning of this buffer.
+  // To or from any address and key; the local side is the beginning of this buffer.
   PostResult PostTo(Opcode opcode, uint64_t id, size_t length, uint64_t address, Key key,
                     uint16_t flags = kConfirm);
-  // Of this buffer.
+  // Binds a part of this buffer.
   BindRequest ToBind(uint64_t id, MemoryWindow& window, size_t offset, size_t length,
                      uint32_t access) const;
 
@@ -214,37 +214,38 @@ class DeviceTest : public testing::Test {
 
   // A new end that Run polls; it lives as long as the test.
   End& NewEnd(Context& context, const EndOptions& options = {});
-  void Forget(End& end);  // Run polls it no longer
-  // Earlier than at the end of the test.
+  void Forget(End& end);  // Run no longer polls it
+  // For tests that need this earlier than the fixture does it.
   void DestroyEnds();
 
   // Polls all ends and lets the device work until `done`.
   bool Run(absl::FunctionRef<bool()> done);
   void Settle();
-  // Sink calls in progress have returned, their hooks included.
+  // Returns after all sink calls in progress, and their hooks, have returned.
   void DrainExecutors();
   void PollEnds();
 
-  // The next completion or event, taken out; a failure of the test if none comes.
+  // Removes and returns the next completion or event; the test fails if none comes.
   Completion Await(Inbox& inbox);
   // Await that also checks id and status.
   Completion Expect(Inbox& inbox, uint64_t id, Status status = Status::kSuccess);
   Event AwaitEvent(End& end);
   std::unique_ptr<IncomingConnection> AwaitRequest(Requests& requests);
   void ExpectDisconnected(End& end, DisconnectCause cause);
-  // The same with kBroken, passing over refused writes.
+  // The same with kBroken; skips refused writes and reads.
   void ExpectBroken(End& end);
 
   // Starts a connection from `active` to `port` of `to`.
   absl::Status Dial(End& active, Context& to, uint16_t port, const Bytes& private_data = {},
                     bool may_frame = false);
-  // The same to a listener of its own: the request, undecided, or null and a failure of the test.
+  // The same to a listener of its own. Returns the undecided request; if none comes, the test fails
+  // and this returns null.
   std::unique_ptr<IncomingConnection> Ask(End& active, Context& to, bool may_frame = false);
-  // Connects the two so, and takes both OnConnected.
+  // Connects the two in this way and takes both OnConnected events.
   void Connect(End& active, End& passive);
   // The same with immediate data.
   void ConnectWithImmediate(End& active, End& passive);
-  // The same in a given form. `may_frame`: who dials is ready for frames in any case.
+  // The same in a given form. `may_frame`: the active side is ready for frames in any case.
   void ConnectAs(End& active, End& passive, ImmediateForm form, bool may_frame = false);
 
  private:

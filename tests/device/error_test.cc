@@ -1,4 +1,4 @@
-// What is refused, on which side it shows, and what breaks.
+// What is refused, which side sees the error, and what breaks.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -110,12 +110,12 @@ TEST_F(ErrorTest, TheTargetMemoryOfAReadNeedsLocalWrite) {
 TEST_F(ErrorTest, AWildcardDomainMatchesEveryRegion) {
   EndOptions options;
   options.wildcard = true;
-  End& from = NewEnd(a(), options);  // its pair
+  End& from = NewEnd(a(), options);  // a pair of a wildcard domain
   End& to = NewEnd(b());
   std::unique_ptr<ProtectionDomain> named = Domain(a());
   std::unique_ptr<ProtectionDomain> wildcard = Domain(b(), true);
   std::unique_ptr<MemoryRegion> source = Region(from, *named, kAllAccess);
-  std::unique_ptr<MemoryRegion> target = Region(to, *wildcard, kAllAccess);  // a region
+  std::unique_ptr<MemoryRegion> target = Region(to, *wildcard, kAllAccess);  // and a region
   Connect(from, to);
   from.Put(0, Pattern(100, 1));
   Segment out = from.At(0, 100), in = to.At(500, 100);
@@ -142,7 +142,7 @@ TEST_F(ErrorTest, TheSameBytesMayBeRegisteredSeveralTimes) {
   EXPECT_NE(first->key(), second->key());
 }
 
-// Nobody is let in where the process itself would meet a fault.
+// A region cannot allow writes where a write by the process itself would fault.
 TEST_F(ErrorTest, MemoryThatCannotBeWrittenIsOnlyRead) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -295,7 +295,7 @@ TEST_F(ErrorTest, WrongRemoteMemory) {
           key = foreign->key();
           break;
         case 6:
-          break;  // the pair gives no right
+          break;  // the pair allows no remote access
         case 7:
           key = gone->key();
           gone.reset();
@@ -372,7 +372,8 @@ TEST_F(ErrorTest, NothingLandsAfterDeregistration) {
   to.DestroyRegion();
   const Bytes sentinel = Pattern(to.memory().size(), 4);
   to.memory() = sentinel;
-  // Each succeeded before, or failed after, or was flushed behind the first failure.
+  // Each request succeeded before the region was gone, or was the first to fail after that, or was
+  // flushed after that failure.
   Status last = Status::kSuccess;
   for (int i = 1; i < 40; ++i) {
     const Completion completion = Await(from.sends());

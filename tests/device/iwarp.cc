@@ -18,7 +18,7 @@ using iwarp::IwarpWire;
 std::unique_ptr<Context> OpenAt(absl::string_view address) {
   IwarpWire::Options wire;
   wire.address = *Address::Parse(address);
-  wire.nudge = 0;  // nobody's call brings it, and it takes locks that a test may hold
+  wire.nudge = 0;  // no test causes a nudge, and it takes locks that a test may hold
   DeviceAttributes limits;
   limits.max_reads_in = limits.max_reads_out = IwarpWire::kMaxReads;
   limits.max_message_bytes = IwarpWire::kMaxMessageBytes;

@@ -1,4 +1,4 @@
-// Writes and reads: placing, order against sends, fences, who may.
+// Writes and reads: placing, order relative to sends, fences, access rights.
 #include <algorithm>
 #include <utility>
 
@@ -92,7 +92,8 @@ TEST_F(OneSidedTest, AWriteWithImmediateConsumesAReceive) {
   }
 }
 
-// However long it is: that it has a receive is known when its first byte is refused.
+// The write may be of any length: when its first byte is refused, the target already knows that it
+// takes a receive.
 TEST_F(OneSidedTest, ARefusedWriteWithImmediateFailsItsReceive) {
   for (size_t size : {size_t{100}, size_t{300000}}) {
     SCOPED_TRACE(size);
@@ -107,16 +108,16 @@ TEST_F(OneSidedTest, ARefusedWriteWithImmediateFailsItsReceive) {
     Expect(from.sends(), 3, Status::kRemoteAccess);
     const Completion refused = Expect(to.receives(), 1, Status::kRemoteAccess);
     EXPECT_EQ(refused.opcode, Opcode::kReceiveWrite);
-    if (refused.has_immediate) {  // or it has not come
+    if (refused.has_immediate) {  // it may not have arrived yet
       EXPECT_EQ(refused.immediate, 42u);
     }
     Expect(to.receives(), 2, Status::kFlushed);
-    ExpectDisconnected(to, DisconnectCause::kBroken);  // and nothing is told before it
+    ExpectDisconnected(to, DisconnectCause::kBroken);  // nothing else is reported before it
     ExpectBroken(from);
   }
 }
 
-// What it was is told, too, where it never came to the device.
+// The completion describes the request even if the request never reached the device.
 TEST_F(OneSidedTest, AWriteWithImmediateFailsAsOne) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -198,7 +199,7 @@ TEST_F(OneSidedTest, ReadsAndOthersCompleteInPostingOrder) {
   for (int i = 0; i < 30; ++i) Expect(from.sends(), i);
 }
 
-// Though what is behind it takes no time.
+// Even though the send after the read takes no time.
 TEST_F(OneSidedTest, AReadIsThereBeforeItsCompletion) {
   constexpr size_t kMost = 1 << 20;
   End& from = NewEnd(a(), Large());
@@ -236,8 +237,8 @@ TEST_F(OneSidedTest, AFencedRequestSeesWhatEarlierReadsBrought) {
   }
 }
 
-// A plain send is done when it has left, but its completion stands behind those of older ones, and
-// so does its verdict, however they are polled.
+// A plain send is done as soon as it has left, but it completes after the older requests, and its
+// status is decided only then, however the completions are polled.
 TEST_F(OneSidedTest, WhatLeftBehindAReadThatFailsHereIsFlushed) {
   for (const bool one_queue : {true, false}) {
     for (const bool at_once : {true, false}) {
@@ -280,7 +281,7 @@ TEST_F(OneSidedTest, AHeldMessageDoesNotHoldReads) {
   Connect(from, to);
   ASSERT_EQ(from.Send(1, 0, 100, kConfirm), PostResult::kOk);  // finds no receive
   Settle();
-  // The side that holds the message reads from the other, whose answer must pass it.
+  // The side that holds the message reads from its peer, whose response must overtake the message.
   from.Put(500, Pattern(300, 8));
   ASSERT_EQ(to.Read(2, 0, 300, from, 500), PostResult::kOk);
   Expect(to.sends(), 2);
@@ -338,7 +339,7 @@ TEST_F(OneSidedTest, BothSidesAtOnce) {
   }
   EXPECT_TRUE(left.Get(2 << 20, kPiece) == Pattern(kPiece, 2));
   EXPECT_TRUE(right.Get(2 << 20, kPiece) == Pattern(kPiece, 1));
-  // A read is answered after the earlier writes of its own side were placed.
+  // A read is answered only after the earlier writes of the reading side were placed.
   ASSERT_EQ(left.Read(20, 0, 1, right, 0), PostResult::kOk);
   ASSERT_EQ(right.Read(20, 0, 1, left, 0), PostResult::kOk);
   Expect(left.sends(), 20);

@@ -1,5 +1,5 @@
-// What a peer may not reach it does not reach, however the device tells of it: error_test.cc and
-// window_test.cc ask for that.
+// A peer does not reach memory that it may not reach. How the device reports the attempt is tested
+// by error_test.cc and window_test.cc.
 #include <functional>
 #include <memory>
 #include <utility>
@@ -16,14 +16,14 @@ constexpr size_t kBytes = 100;
 
 class ProtectionTest : public DeviceTest {
  protected:
-  // What the peer of `to` asks for.
+  // What the peer of `to` tries to reach.
   struct Target {
     uint64_t address;
     Key key;
   };
   using Choice = std::function<Target(End& to)>;
 
-  // What the peer may reach it reaches through windows alone.
+  // The peer may reach memory only through windows.
   static EndOptions OfLocalMemory() {
     EndOptions options;
     options.region_access = kLocal;
@@ -53,14 +53,14 @@ class ProtectionTest : public DeviceTest {
     }
   }
 
-  // All of the memory once more, with these rights.
+  // Registers all of the memory once more, with these rights.
   Key Register(End& to, ProtectionDomain& domain, uint32_t access) {
     auto region = to.context().Register(domain, &to.memory()[0], to.memory().size(), access);
     EXPECT_TRUE(region.ok()) << region.status();
     regions_.push_back(*std::move(region));
     return regions_.back()->key();
   }
-  // Of the first bytes, or of none.
+  // Binds the first `length` bytes; may be none.
   Key Bind(End& to, MemoryWindow& window, uint32_t access, size_t length = kBytes) {
     Key key = 0;
     EXPECT_EQ(to.pair().PostBind(to.ToBind(77, window, 0, length, access), &key), PostResult::kOk);

@@ -1,4 +1,4 @@
-// Completion queues: polling, waiting, waking, and news for those who do neither.
+// Completion queues: polling, waiting, waking, and sinks for those who neither poll nor wait.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -34,7 +34,7 @@ class QueueTest : public DeviceTest {
   Deadline Generous() { return Deadline::After(a().executor(), kGenerous); }
   Deadline Soon() { return Deadline::After(a().executor(), 5 * kMillisecond); }
 
-  // Where no Wake is to be kept.
+  // For tests in which a Wake before the call need not end the wait.
   static WaitResult Wait(CompletionQueue& queue, Deadline deadline) {
     return queue.Wait(deadline, queue.wakes());
   }
@@ -65,7 +65,7 @@ TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
   EXPECT_EQ(to.receives().queue().Poll(out, 8), 0);
 }
 
-// Which pairs go, and when the queue was looked at before, does not matter to the others.
+// The other pairs keep their completions, whichever pairs go and whenever the queue was polled.
 TEST_F(QueueTest, PairsThatGoLeaveTheOthersCompletions) {
   constexpr uint64_t kPairs = 24;
   Inbox inbox(a());
@@ -83,7 +83,7 @@ TEST_F(QueueTest, PairsThatGoLeaveTheOthersCompletions) {
   Completion completion;
   for (uint64_t gone = 0; gone < kPairs / 2; ++gone) {
     ends[gone * 7 % kPairs]->DestroyPair();
-    // The last ones without a look in between.
+    // The last pairs go without a poll in between.
     if (gone < kPairs / 4 && inbox.queue().Poll(&completion, 1) == 1) seen[completion.id] = true;
   }
   while (inbox.queue().Poll(&completion, 1) == 1) {
@@ -155,7 +155,7 @@ TEST_F(QueueTest, WaitEndsWithWhatArrives) {
   Forget(to);
   for (uint64_t i = 0; i < 20; ++i) {
     ASSERT_EQ(to.Receive(i, 0, 8), PostResult::kOk);
-    // At once, after a while; the executor sends in the middle of the wait.
+    // At once or after a while; the executor sends in the middle of the wait.
     a().executor().RunAt(a().executor().Now() + static_cast<Nanos>(i % 4) * kMillisecond,
                          [&from, i] { EXPECT_EQ(from.Send(i, 0, 8), PostResult::kOk); });
     const Deadline deadline = Generous();
@@ -168,7 +168,7 @@ TEST_F(QueueTest, WaitEndsWithWhatArrives) {
   }
 }
 
-// Nothing is posted behind it that would make somebody look.
+// Nothing is posted after the last send that would make anybody check for room.
 TEST_F(QueueTest, RoomForTheLastSendEndsAWait) {
   static constexpr uint64_t kMost = 4096;
   static constexpr size_t kBytes = 60000;
@@ -252,8 +252,8 @@ TEST_F(QueueTest, OnCompletionsComesWhenNobodyPolls) {
   EXPECT_LE(sink_.calls, 10);
 }
 
-// A send that a consumer took by polling, and the receive that comes next, may be the same number
-// of completions of their queues.
+// The send that a consumer has polled and the receive that comes next may have the same number in
+// the counts of their queues.
 TEST_F(QueueTest, OnCompletionsComesAgainAfterAPoll) {
   Inbox inbox(b(), &counter_);
   EndOptions options;
@@ -370,7 +370,7 @@ TEST_F(QueueTest, AllWaitersAreWoken) {
     });
   }
   while (ready < kWaiters) std::this_thread::yield();
-  inbox.queue().Wake();  // some sleep, some are on their way
+  inbox.queue().Wake();  // some threads sleep, others are about to
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(woken, kWaiters);
 }

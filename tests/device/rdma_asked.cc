@@ -1,4 +1,4 @@
-// What an RDMA device is asked for, over the one without a wire (tests/rdma_mock).
+// What verbs/rdma asks an RDMA device for, seen at the device without a wire (tests/rdma_mock).
 #include <pthread.h>
 
 #include <atomic>
@@ -24,7 +24,7 @@ TEST_F(AskedTest, ARegionHasTheAccessAskedForAndNoMore) {
       {kLocalRead, 0},
       {kLocalRead | kLocalWrite, kLocalWrite},
       {kLocalRead | kRemoteRead, kRemoteRead},
-      // A device asks for the local right where it has the remote one.
+      // A device requires the local right together with the remote one.
       {kLocalRead | kRemoteWrite, kLocalWrite | kRemoteWrite},
       {kAllAccess, kLocalWrite | kRemoteRead | kRemoteWrite},
   };
@@ -46,7 +46,7 @@ TEST_F(AskedTest, APairIsOpenedToWhatItsPeerMayDo) {
   EXPECT_EQ(rdma_mock::AskedPeerAccess(), uint32_t{kLocalWrite | kRemoteRead});
 }
 
-// On iWARP nobody asks again.
+// On iWARP there are no retries.
 TEST_F(AskedTest, APeerThatFoundNoReceiveAsksAgainSoon) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -55,7 +55,8 @@ TEST_F(AskedTest, APeerThatFoundNoReceiveAsksAgainSoon) {
   EXPECT_EQ(rdma_mock::AskedDelay(), a().attributes().immediate_data ? kUnderAMillisecond : 0);
 }
 
-// On InfiniBand the device confirms by itself. siw does not answer a read of no bytes as it should.
+// On InfiniBand the device confirms by itself. siw does not answer a read of no bytes as it should,
+// so there the read is of the peer's confirmation word.
 TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -68,11 +69,11 @@ TEST_F(AskedTest, AConfirmationIsAReadOfThePeersWord) {
   Expect(from.sends(), 1);
   Expect(to.receives(), 1);
   EXPECT_EQ(rdma_mock::AskedRead(), !rdma_mock::IsIwarp() ? -1 : word.has_value() ? 8 : 0);
-  // libcxgb4 has a key for no sink, and none for one of no bytes; libsiw wants one.
+  // libcxgb4 has a key for a read without a sink, but not for a sink of no bytes; libsiw wants one.
   EXPECT_EQ(rdma_mock::AskedReadSegments(), !rdma_mock::IsIwarp() ? -1 : word.has_value() ? 1 : 0);
 }
 
-// A program's read of no bytes is nothing else to siw.
+// To siw, a program's read of no bytes is no different.
 TEST_F(AskedTest, AReadOfNoBytesIsOneOfThePeersWord) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -90,7 +91,7 @@ TEST_F(AskedTest, AReadOfNoBytesIsOneOfThePeersWord) {
   EXPECT_EQ(rdma_mock::AskedRead(), word.has_value() ? 8 : 0);
 }
 
-// Hardware's iWARP wants the sink of a read to be open to the peer, which the region need not be.
+// iWARP hardware requires the sink of a read to be open to the peer, which the region need not be.
 TEST_F(AskedTest, AReadEndsInMemoryThatThePeerMayNotWrite) {
   EndOptions closed;
   closed.region_access = kLocalRead | kLocalWrite;
@@ -103,12 +104,12 @@ TEST_F(AskedTest, AReadEndsInMemoryThatThePeerMayNotWrite) {
     ASSERT_EQ(from.Read(id, 0, 64, to, 0), PostResult::kOk);
     Expect(from.sends(), id);
     EXPECT_EQ(from.Get(0, 64), Pattern(64, 1));
-    // The next time the region's registrations are new ones.
+    // In the second round the region's registrations are new.
     ASSERT_TRUE(from.region().Modify(from.domain(), closed.region_access).ok());
   }
 }
 
-// What the pair offers goes along with a dial, and what it has taken of that with the accept.
+// A connect request carries the extensions that the pair offers; the accept, those that were taken.
 TEST_F(AskedTest, ExtensionsOfAProviderAreAgreedOn) {
   const uint32_t all = rdma_mock::IsMlx5() ? rdma_mock::kExtensions : 0;
   const struct {
@@ -128,7 +129,7 @@ TEST_F(AskedTest, ExtensionsOfAProviderAreAgreedOn) {
   }
 }
 
-// libmlx5 says so where its adapter has none, and takes none.
+// If its adapter has no extensions, libmlx5 says so and takes none.
 TEST_F(AskedTest, ExtensionsThatALibraryDoesNotTakeAreNone) {
   rdma_mock::TakeNoExtensions(true);
   for (uint32_t spoken : {uint32_t{0}, rdma_mock::kExtensionVendor}) {
@@ -139,7 +140,7 @@ TEST_F(AskedTest, ExtensionsThatALibraryDoesNotTakeAreNone) {
   rdma_mock::EndMishaps();
 }
 
-// A dial's pair is made before the way to the peer is agreed on.
+// The dialling pair is made before the path to the peer, with its partition, is agreed on.
 TEST_F(AskedTest, APairHasThePartitionOfItsConnection) {
   Connect(NewEnd(a()), NewEnd(b()));
   const int of_ethernet = rdma_mock::IsIwarp() ? -1 : 0;
@@ -147,7 +148,7 @@ TEST_F(AskedTest, APairHasThePartitionOfItsConnection) {
             rdma_mock::OnInfiniband() ? rdma_mock::kAgreedPartition : of_ethernet);
 }
 
-// What a requester reads at once the acceptor answers at once, and no more.
+// The acceptor answers as many reads at a time as the requester issues, and no more.
 TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EndOptions few;
   few.max_reads_out = 1;
@@ -159,8 +160,8 @@ TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EXPECT_FALSE(rdma_mock::AskedCrossedReads());
 }
 
-// Each is a command for hardware: of InfiniBand's three states none is changed twice, and what the
-// peer may do comes with them. On iWARP the driver goes its own way through them.
+// Each change is a command to the hardware. On InfiniBand the pair enters each of its three states
+// with one change, which also sets what the peer may do. On iWARP the driver changes states itself.
 TEST_F(AskedTest, APairIsChangedOnceForEachState) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -169,7 +170,7 @@ TEST_F(AskedTest, APairIsChangedOnceForEachState) {
   EXPECT_EQ(rdma_mock::AskedChanges() - before, rdma_mock::IsIwarp() ? 2 * 2 : 2 * 3);
 }
 
-// Older libraries of irdma send the first one alone.
+// Older libraries of irdma send only the first segment.
 TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -182,7 +183,7 @@ TEST_F(AskedTest, OneSegmentAtMostGoesInline) {
   EXPECT_LE(rdma_mock::AskedInlineSegments(), 1);
 }
 
-// Its bytes are those that the fence waits for, and inline ones are taken when they are posted.
+// The request may send what the fence waits for, but inline bytes are taken when it is posted.
 TEST_F(AskedTest, WhatWaitsForAFenceDoesNotGoInline) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -226,7 +227,7 @@ TEST_F(AskedTest, AFenceOfABindIsTheDevices) {
   }
 }
 
-// They complete but once, whichever pair takes them.
+// Each receive completes only once, whichever pair takes it.
 TEST_F(AskedTest, ReceivesOfASharedQueueHaveRoomOnceForAllPairs) {
   auto domain = b().CreateDomain(/*wildcard=*/false);
   ASSERT_TRUE(domain.ok()) << domain.status();
@@ -251,7 +252,7 @@ TEST_F(AskedTest, ReceivesOfASharedQueueHaveRoomOnceForAllPairs) {
   DestroyEnds();
 }
 
-// Libraries look at it.
+// Some libraries read the first segment even if the request has none.
 TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());

@@ -1,5 +1,5 @@
-// What rdma_cm tells of an RDMA device's connections: late, twice, out of its order, and where
-// nothing of the kind is expected.
+// What rdma_cm reports of an RDMA device's connections: late, twice, out of order, and when no such
+// event is expected.
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -20,7 +20,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// Of siw (verbs/rdma/patience.h).
+// Longer than the time to the first of kNudges, which are sent over siw (verbs/rdma/patience.h).
 constexpr std::chrono::milliseconds kBeyondTheFirstNudge(150);
 
 using rdma_mock::IdEvent;
@@ -46,7 +46,7 @@ class ConnectionEventsTest : public LeavesNothingTest {
     Expect(to_->receives(), 1);
     Expect(from_->sends(), 2);
   }
-  // From pairs that are in error, or idle.
+  // The pairs are in error, or idle.
   void ExpectWholeLife() {
     for (End* end : {from_, to_}) {
       end->pair().Flush();
@@ -59,7 +59,7 @@ class ConnectionEventsTest : public LeavesNothingTest {
     Connect(*from_, *to_);
     ExpectMessage();
   }
-  // Accepted, and the peer's word of it is lost; on iWARP its first message.
+  // Accepts a connection whose confirmation by the peer is lost; on iWARP, its first message.
   void AcceptUnconfirmed() {
     const auto request = Ask(*from_, b());
     ASSERT_NE(request, nullptr);
@@ -75,7 +75,7 @@ class ConnectionEventsTest : public LeavesNothingTest {
   int endless_ = 0;
 };
 
-// An interface that takes the place of another one, in a bond.
+// In a bond, one interface may take the place of another.
 TEST_F(ConnectionEventsTest, AnAddressThatChangesEndsNothing) {
   const auto request = Ask(*from_, b());
   ASSERT_NE(request, nullptr);
@@ -98,7 +98,8 @@ TEST_F(ConnectionEventsTest, AnAddressThatChangesEndsNothing) {
   ExpectWholeLife();
 }
 
-// On iWARP who accepts may end nothing before the peer has spoken: the kernel would wait for it.
+// On iWARP the accepting side may not end anything before the peer's first message: the kernel
+// would wait for that message.
 TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
   for (const bool given_up : {true, false}) {
     AcceptUnconfirmed();
@@ -127,7 +128,7 @@ TEST_F(ConnectionEventsTest, AnAcceptOfWhichThePeerSaysNothingWaitsForIt) {
   }
 }
 
-// Nobody polls, and the device has told of the message before it was one.
+// Nobody polls, and the device has reported the message before there was a connection.
 TEST_F(ConnectionEventsTest, TheSinkHearsOfAMessageThatCameBeforeTheNews) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there it is the message that says so";
   CompletionCounter counter;
@@ -148,8 +149,8 @@ TEST_F(ConnectionEventsTest, TheSinkHearsOfAMessageThatCameBeforeTheNews) {
   DestroyEnds();  // before the sink
 }
 
-// The connection manager may tell of the end first. A program that polls looks for itself, so the
-// device's own word is not waited for.
+// The connection manager may report the end before the failure is known. For a program that polls
+// nobody waits for the device's own report of completions.
 TEST_F(ConnectionEventsTest, AFailureThatNobodyHasSeenIsTheCauseOfTheEnd) {
   ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
   Connect(*from_, *to_);
@@ -163,7 +164,7 @@ TEST_F(ConnectionEventsTest, AFailureThatNobodyHasSeenIsTheCauseOfTheEnd) {
   Expect(to_->receives(), 1, Status::kLocalLength);
 }
 
-// Receives stay posted where there was no connection, though the peer has sent to them.
+// If there was no connection, receives stay posted even if the peer has sent to them.
 TEST_F(ConnectionEventsTest, AMessageOfAConnectionThatNeverWasIsNone) {
   to_->DestroyPair();
   for (const NoReceive policy : {NoReceive::kHold, NoReceive::kDrop}) {
@@ -210,7 +211,7 @@ TEST_F(ConnectionEventsTest, AMessageOfAConnectionThatNeverWasIsNone) {
   }
 }
 
-// There they are no longer posted.
+// Receives that came from a shared queue do not stay posted.
 TEST_F(ConnectionEventsTest, OfASharedQueueItTakesAReceiveThatIsFlushed) {
   SharedReceiveOptions shared;
   shared.domain = &to_->domain();
@@ -239,8 +240,8 @@ TEST_F(ConnectionEventsTest, OfASharedQueueItTakesAReceiveThatIsFlushed) {
   DestroyEnds();
 }
 
-// Linux tells it of a connection where a neighbour on the way has another address than before. The
-// peer knows nothing of that.
+// Linux reports kUnreachable of a connection when a neighbour on the path has changed its address.
+// The peer knows nothing of this.
 TEST_F(ConnectionEventsTest, WhoLosesTheWayTellsThePeerAgain) {
   Connect(*from_, *to_);
   if (!rdma_mock::IsIwarp()) rdma_mock::LoseDisconnects(1);
@@ -293,7 +294,7 @@ TEST_F(ConnectionEventsTest, AConnectionEndsOnce) {
   }
 }
 
-// Whatever ends an attempt ends it once, and the peer, which has been asked, hears of it.
+// Whichever event ends an attempt, it ends once, and the peer, which has the request, is notified.
 TEST_F(ConnectionEventsTest, AnAttemptFailsOnceWhateverIsTold) {
   struct Told {
     IdEvent event;
@@ -304,7 +305,7 @@ TEST_F(ConnectionEventsTest, AnAttemptFailsOnceWhateverIsTold) {
                            {IdEvent::kRouteError, 0},      {IdEvent::kRouteError, -ETIMEDOUT}};
   for (IdEvent event :
        {IdEvent::kUnreachable, IdEvent::kRejected, IdEvent::kConnectError, IdEvent::kAddrError}) {
-    // Of errors, reasons of an InfiniBand reject, and neither.
+    // Error numbers, reasons of an InfiniBand reject, and values that are neither.
     for (int status : {-ETIMEDOUT, -ECONNRESET, -ECONNREFUSED, -EHOSTUNREACH, -ENOMEM, -EINVAL, 0,
                        1, 8, 28, 29, 1000}) {
       all.push_back({event, status});
@@ -333,7 +334,7 @@ TEST_F(ConnectionEventsTest, AnAttemptFailsOnceWhateverIsTold) {
   ExpectWholeLife();
 }
 
-// Nothing of the kind is told of a connection that has begun; if it is, that is over.
+// No such event is expected once a connection is established; if one comes, the connection ends.
 TEST_F(ConnectionEventsTest, ALateFailureEndsTheConnectionOnce) {
   for (const IdEvent event :
        {IdEvent::kAddrError, IdEvent::kRouteError, IdEvent::kConnectError, IdEvent::kRejected,
@@ -372,7 +373,7 @@ TEST_F(ConnectionEventsTest, AListenerHearsOfRequestsOnly) {
   ExpectMessage();
 }
 
-// Requests of which each brings the next one, up to kMost.
+// A sequence of up to kMost connect requests, in which each one causes the next.
 class Flood final : public ListenerSink {
  public:
   static constexpr int kMost = 2000;
@@ -389,7 +390,7 @@ class Flood final : public ListenerSink {
     if (count_ < kMost) rdma_mock::TellRequest(listener_->port());
   }
   int count() const { return count_; }
-  // When a task ran that the first of them has posted.
+  // The count at the time when the task ran that the first request had posted.
   int count_at_task() const { return count_at_task_; }
 
  private:
@@ -407,8 +408,8 @@ TEST_F(ConnectionEventsTest, AFloodOfRequestsLetsOthersHaveTheirTurn) {
   EXPECT_LE(flood.count_at_task(), kAtOnce);
 }
 
-// Ends another listener with the first request, so that the rest is read ahead. Keeps them all: the
-// end of one has its device read ahead, too.
+// Ends another listener at the first request, so that the rest is read ahead. Keeps all requests,
+// because the end of a request makes its device read ahead, too.
 class ReadAheadSink final : public ListenerSink {
  public:
   void OnRequest(std::unique_ptr<IncomingConnection> request) override {
@@ -435,7 +436,7 @@ TEST_F(ConnectionEventsTest, WhatWasReadAheadIsToldAlthoughItIsMuch) {
   EXPECT_TRUE(Run([&] { return sink.requests.count() == kMany; })) << sink.requests.count();
 }
 
-// Hardware's driver may take its time with a pair, and the id has news meanwhile.
+// A hardware driver may take its time to destroy a pair, and meanwhile events come for the id.
 TEST_F(ConnectionEventsTest, AnIdThatIsBeingDestroyedTellsNobody) {
   const bool waits = rdma_mock::IsIwarp() && !rdma_mock::IsSiw();
   Connect(*from_, *to_);
@@ -454,7 +455,7 @@ TEST_F(ConnectionEventsTest, AnIdThatIsBeingDestroyedTellsNobody) {
   ExpectWholeLife();
 }
 
-// What each beginning means for later comes to nothing that is no more.
+// What the begin of a connection has scheduled for later must not reach a connection that is gone.
 TEST_F(ConnectionEventsTest, ABeginningBehindTheEndLeavesNothing) {
   Connect(*from_, *to_);
   BusyControlThread busy;

@@ -29,7 +29,7 @@ namespace {
 
 bool IsIwarpHardware() { return rdma_mock::IsIwarp() && !rdma_mock::IsSiw(); }
 
-// The kernel misses one that answers at once, until the discovery's time is over.
+// The kernel may miss a neighbour that answers at once, until the discovery times out.
 TEST_F(MishapsTest, ANeighbourThatWasMissedIsLookedForAgain) {
   rdma_mock::MissNeighbours(3);
   End& from = NewEnd(a());
@@ -51,7 +51,7 @@ TEST_F(MishapsTest, ANeighbourThatNeverAnswersIsUnreachable) {
   EXPECT_EQ(from.events().Take().outcome, ConnectOutcome::kUnreachable);
 }
 
-// The neighbour that was found is not the host.
+// The neighbour has been found, but it is not the host.
 TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
   rdma_mock::MissHosts(1);
   End& end = NewEnd(a());
@@ -60,7 +60,8 @@ TEST_F(MishapsTest, NothingIsHeardOfAHostWithoutAWayThere) {
   EXPECT_FALSE(end.pair().Heard());
 }
 
-// Of a process that had a pair of the same number, and died unheard; or of the source port.
+// The earlier connection is that of a process that had a pair of the same number and died
+// unnoticed, or one from the same source port.
 TEST_F(MishapsTest, AnEarlierConnectionThatIsInTheWayIsOvercome) {
   rdma_mock::MeetStaleConnections(2);
   End& from = NewEnd(a());
@@ -80,7 +81,7 @@ TEST_F(MishapsTest, OneThatStaysThereEndsTheAttempt) {
   EXPECT_TRUE(AwaitPairs(0));
 }
 
-// The accepting side has nobody to dial, though it has dialled before.
+// The accepting side does not dial again, although its device has dialled before.
 TEST_F(MishapsTest, AnAcceptThatMeetsAStaleConnectionFails) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "TCP has none";
   Requests requests;
@@ -104,7 +105,6 @@ TEST_F(MishapsTest, AnAcceptThatMeetsAStaleConnectionFails) {
   EXPECT_EQ(requests.count(), 0u);
 }
 
-// Who listens may hold what the sink that is being called waits for.
 TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there is no route to ask for";
   Requests requests;
@@ -127,6 +127,7 @@ TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRejected);
 }
 
+// The caller of Listen may hold what a sink that is being called waits for.
 TEST_F(MishapsTest, AListenAtATakenPortWaitsForNoSink) {
   Requests requests;
   auto first = b().Listen(0, &requests);
@@ -151,7 +152,7 @@ TEST_F(MishapsTest, NothingListensAtAnAddressThatTheHostHasNoMore) {
   EXPECT_TRUE(a().Listen(0, &requests).ok());
 }
 
-// TCP has a port of siw's, and rdma_cm, which draws it, does not ask.
+// siw listens at a TCP port; rdma_cm, which draws the port, does not ask TCP whether it is free.
 TEST_F(MishapsTest, AListenAtAnyPortPassesOverThoseThatTcpHas) {
   if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone listens at a socket of TCP";
   Requests requests;
@@ -163,7 +164,7 @@ TEST_F(MishapsTest, AListenAtAnyPortPassesOverThoseThatTcpHas) {
     sockaddr_storage at;
     Address::Parse("0.0.0.0")->ToSockaddr(++port, &at);
     taken.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    // Or others of this host have it.
+    // If bind fails, somebody else on this host has the port.
     const bool bound =
         bind(taken.back().get(), reinterpret_cast<sockaddr*>(&at), sizeof(sockaddr_in)) == 0;
     ASSERT_TRUE(bound || errno == EADDRINUSE) << errno;
@@ -177,7 +178,7 @@ TEST_F(MishapsTest, AListenAtAnyPortPassesOverThoseThatTcpHas) {
   ASSERT_NE(request, nullptr);
 }
 
-// It has its own address alone, which others reach.
+// An RDMA device has only its own address, which other hosts can reach.
 TEST_F(MishapsTest, NothingListensWhereLoopbackAloneMay) {
   Requests requests;
   setenv("VIADUCT_LISTEN", "loopback", 1);
@@ -187,7 +188,7 @@ TEST_F(MishapsTest, NothingListensWhereLoopbackAloneMay) {
   EXPECT_TRUE(a().Listen(0, &requests).ok());
 }
 
-// Of siw the kernel may lose one, and tells nobody.
+// With siw the kernel may lose a listener without telling anybody.
 TEST_F(MishapsTest, AListenerThatIsLostListensAnew) {
   if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone loses listeners";
   Requests requests;
@@ -198,7 +199,7 @@ TEST_F(MishapsTest, AListenerThatIsLostListensAnew) {
     rdma_mock::LoseListeners();
     End& from = NewEnd(a());
     ASSERT_TRUE(Dial(from, b(), port).ok());
-    // Until it listens nobody is there.
+    // Until it listens again, attempts fail.
     ASSERT_TRUE(Run([&] {
       if (from.events().Take().kind == Event::kConnectFailed) {
         EXPECT_TRUE(Dial(from, b(), port).ok());
@@ -213,7 +214,7 @@ TEST_F(MishapsTest, AListenerThatIsLostListensAnew) {
   EXPECT_FALSE(b().IsServed(port));
 }
 
-// The other siw may not have seen what came when the connection began there.
+// The peer's siw may have missed what arrived while the connection began there.
 TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
   if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone leaves messages in its socket";
   const int before = rdma_mock::AskedEmptyWrites();
@@ -223,7 +224,7 @@ TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
   ASSERT_TRUE(Run([&] { return rdma_mock::AskedEmptyWrites() == before + 2; }));
   PollEnds();
   EXPECT_TRUE(from.sends().got().empty());
-  // It keeps no place.
+  // The empty writes keep no place in the send queue.
   const uint32_t most = from.pair_options().max_sends;
   for (uint32_t id = 0; id < most; ++id) ASSERT_EQ(to.Receive(id, 0, 8), PostResult::kOk);
   for (uint32_t id = 0; id < most; ++id) {
@@ -235,7 +236,7 @@ TEST_F(MishapsTest, WhoHasDialledOverSiwSaysMore) {
   }
 }
 
-// It has a place of its own in the device's queue.
+// An empty write has a place of its own in the device's queue.
 TEST_F(MishapsTest, AFullQueueHasRoomForThatWord) {
   if (!rdma_mock::IsSiw()) GTEST_SKIP() << "siw alone leaves messages in its socket";
   constexpr int kSegments = 252;
@@ -262,7 +263,7 @@ TEST_F(MishapsTest, AFullQueueHasRoomForThatWord) {
   for (uint32_t i = 0; i < posted; ++i) Expect(from.sends(), 0);
 }
 
-// Whose id is kept, without its pair, until the device has given everything back.
+// The id of that dial is kept, without its pair, until the device has given everything back.
 TEST_F(MishapsTest, AnAcceptMeetsADialThatWasGivenUp) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -308,7 +309,7 @@ class OnceServed final : public ListenerSink {
   std::unique_ptr<IncomingConnection> request_;
 };
 
-// The kernel would answer in the name of a program that has said no.
+// Left to the kernel, it would be rejected, as if a program had said no.
 TEST_F(MishapsTest, ARequestThatNobodyHasReadIsRefusedWithItsListener) {
   if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP no reason goes with a reject";
   OnceServed once;
@@ -356,7 +357,7 @@ TEST_F(MishapsTest, AnAcceptWithoutMemoryDecidesTheRequest) {
   EXPECT_EQ(failed.outcome, ConnectOutcome::kRefused);
 }
 
-// Those that were posted before the connection stay so for the next attempt.
+// Receives that were posted before the connection stay posted for the next attempt.
 TEST_F(MishapsTest, AReceiveThatTheDeviceRefusesEndsTheAttempt) {
   constexpr int kMany = 20;  // segments
   EndOptions many;
@@ -400,7 +401,7 @@ TEST_F(MishapsTest, AReceiveThatTheDeviceRefusesEndsTheAttempt) {
   }
 }
 
-// Its id is left without the device; what is told is the end of the request.
+// The id is left without its device; what is reported is the end of the request.
 TEST_F(MishapsTest, AnAcceptOnADeviceThatWasRemovedFails) {
   for (const int error : {ENXIO, ENODEV}) {
     End& from = NewEnd(a());
@@ -428,7 +429,7 @@ TEST_F(MishapsTest, AnAcceptThatTheDeviceRefusesDecidesTheRequest) {
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRefused);
 }
 
-// The kernel does that, as if a program had said no.
+// The kernel rejects the request, as if a program had said no.
 TEST_F(MishapsTest, ARequestWhoseAcceptFailsIsRejected) {
   for (const int error : {ENOMEM, EIO}) {
     End& from = NewEnd(a());
@@ -468,7 +469,7 @@ TEST_F(MishapsTest, APairOfAnotherLibraryIsNoneOfOurs) {
   Expect(to.receives(), 1);
 }
 
-// The peer is idle, and nothing else would tell it. On iWARP there is TCP for that.
+// The peer is idle, so nothing else would notify it. On iWARP, TCP does.
 TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
   if (!a().attributes().immediate_data) GTEST_SKIP() << "on iWARP nothing is lost";
   End& from = NewEnd(a());
@@ -487,7 +488,8 @@ TEST_F(MishapsTest, ADisconnectThatWasLostIsRepeated) {
   }
 }
 
-// Who dialled has connected, spoken and disconnected before the first of these is known.
+// The active side has connected, sent and disconnected before the passive side knows that there is
+// a connection.
 class UnconfirmedTest : public MishapsTest {
  protected:
   void SetUp() override {
@@ -526,7 +528,7 @@ TEST_F(UnconfirmedTest, WhoEndsItAtItsNewsHearsNothingMore) {
   EXPECT_EQ(to_->events().count(), 0u);
 }
 
-// A message that its receive could not take. The peer knows, and what it says of it is lost.
+// A message has failed its receive. The peer knows, and its disconnect is lost.
 TEST_F(UnconfirmedTest, AFailureBeforeTheNewsBreaksTheConnectionBehindIt) {
   rdma_mock::LoseDisconnects(1);
   ASSERT_EQ(from_->Send(2, 0, 16), PostResult::kOk);
@@ -539,7 +541,7 @@ TEST_F(UnconfirmedTest, AFailureBeforeTheNewsBreaksTheConnectionBehindIt) {
   Expect(to_->receives(), 1, Status::kLocalLength);
 }
 
-// Hardware's driver may wait for TCP's end, of a dead peer for a minute.
+// A hardware driver may wait for the end of TCP, for a minute if the peer is dead.
 TEST_F(MishapsTest, NobodyWaitsForAPairThatIsNotDestroyedYet) {
   if (!IsIwarpHardware()) GTEST_SKIP() << "this driver does not wait";
   End& from = NewEnd(a());
@@ -557,7 +559,7 @@ TEST_F(MishapsTest, NobodyWaitsForAPairThatIsNotDestroyedYet) {
   rdma_mock::HoldPairs(false);
 }
 
-// The news of it is on its way: what is posted meanwhile is flushed, and nothing was broken.
+// The peer's disconnect is on its way: what is posted meanwhile is flushed, and breaks nothing.
 TEST_F(MishapsTest, WhatIsPostedBehindThePeersEndIsFlushed) {
   if (!IsIwarpHardware()) GTEST_SKIP() << "this library takes what is posted, and flushes it";
   End& from = NewEnd(a());
@@ -565,7 +567,7 @@ TEST_F(MishapsTest, WhatIsPostedBehindThePeersEndIsFlushed) {
   Connect(from, to);
   rdma_mock::RefuseAfterTheEnd(true);
   rdma_mock::LoseDisconnects(1);
-  rdma_mock::HoldPairs(true);  // and so the id, whose end would be told
+  rdma_mock::HoldPairs(true);  // and with them the id, whose end would be reported
   from.pair().Disconnect(DisconnectMode::kAbrupt);
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   Expect(to.receives(), 1, Status::kFlushed);
@@ -576,7 +578,7 @@ TEST_F(MishapsTest, WhatIsPostedBehindThePeersEndIsFlushed) {
   rdma_mock::HoldPairs(false);
 }
 
-// The peer's end is not known here yet when the request is posted.
+// The request is posted when the peer has ended the connection and this is not known here yet.
 TEST_F(MishapsTest, WhatTheDeviceNeverCompletesGoesWithItsPair) {
   EXPECT_TRUE(Run([] { return rdma_mock::LiveDomains() == 0; })) << "of tests before";
   End& from = NewEnd(a());
@@ -611,7 +613,7 @@ TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
     ASSERT_TRUE(Run([&] { return to.events().Has(Event::kDisconnected); }));
     EXPECT_TRUE(Run([&] { return from.pair().SendIdle() && from.pair().open_receives() == 0; }))
         << round;
-    // A send that found no receive may have ended it before.
+    // A send that found no receive may have ended the connection earlier.
     DrainExecutors();
     for (End* end : {&from, &to}) {
       while (end->events().Take().kind != Event::kNone) {

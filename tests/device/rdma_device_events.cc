@@ -1,4 +1,4 @@
-// What an RDMA device tells of by asynchronous events, at each time of a connection's life.
+// What an RDMA device reports by asynchronous events, at each stage of a connection's life.
 #include <unistd.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace {
 using rdma_mock::DeviceEvent;
 using rdma_mock::TellOfDevice;
 
-// They end the connection of a pair.
+// The events that end the connection of a pair.
 constexpr DeviceEvent kEnds[] = {DeviceEvent::kQpFatal, DeviceEvent::kQpReqErr,
                                  DeviceEvent::kQpAccessErr, DeviceEvent::kCqErr};
 
@@ -54,7 +54,7 @@ class DeviceEventsTest : public LeavesNothingTest {
 
   void Tell(DeviceEvent event) {
     TellOfDevice(event);
-    // The device's thread, and what it leaves to itself.
+    // Drains the device's thread, and what it posts to itself.
     for (int i = 0; i < 3; ++i) DrainExecutors();
   }
   void ExpectMessage() {
@@ -105,7 +105,7 @@ TEST_F(DeviceEventsTest, AConnectionWhosePairHasFailedIsBroken) {
   for (DeviceEvent event : kEnds) {
     Connect(*from_, *to_);
     ASSERT_EQ(from_->Receive(1, 0, 8), PostResult::kOk);
-    BusyControlThread busy;  // so that both hear of it before either tells the other
+    BusyControlThread busy;  // so that both get the event before either notifies the other
     for (int i = 0; i < 3; ++i) TellOfDevice(event);
     busy.LetGo();
     for (End* end : {from_, to_}) {
@@ -125,7 +125,7 @@ TEST_F(DeviceEventsTest, AConnectionWhosePairHasFailedIsBroken) {
   ExpectMessage();
 }
 
-// The device may say of the queue alone that nothing completes any more.
+// The device may report only of the queue, and not of the pairs, that nothing completes any more.
 TEST_F(DeviceEventsTest, AFailedSharedQueueBreaksThoseThatReceiveFromIt) {
   Connect(*from_, *to_);
   End& from = NewEnd(a());
@@ -158,7 +158,7 @@ TEST_F(DeviceEventsTest, AnAttemptWhoseReceiveIsRefusedFindsNoResources) {
   EXPECT_EQ(AwaitEvent(*from_).outcome, ConnectOutcome::kNoResources);
 }
 
-// Who dialled has connected and done what it may not before the first of these is known.
+// The active side has connected and broken a rule before the passive side knows of the connection.
 TEST_F(DeviceEventsTest, WhatThePeerDoesComesBehindTheNewsOfIt) {
   for (DeviceEvent event : {DeviceEvent::kQpReqErr, DeviceEvent::kQpAccessErr}) {
     ASSERT_NE(AcceptUnconfirmed(), nullptr);
@@ -177,7 +177,7 @@ TEST_F(DeviceEventsTest, WhatThePeerDoesComesBehindTheNewsOfIt) {
   }
 }
 
-// Nor is a message known to be dropped before there is a connection.
+// A dropped message, too, is reported only after the connection.
 TEST_F(DeviceEventsTest, WhatIsDroppedEarlyIsToldBehindTheNews) {
   if (rdma_mock::IsIwarp()) GTEST_SKIP() << "there it is the message that says so";
   EndOptions drops;
@@ -195,7 +195,7 @@ TEST_F(DeviceEventsTest, WhatIsDroppedEarlyIsToldBehindTheNews) {
   ExpectDisconnected(*to_, DisconnectCause::kPeer);
 }
 
-// Whatever is told of pairs, and whenever: nothing is left, and what comes next is whole.
+// Whatever is reported of pairs, and whenever: nothing is left behind, and the next life is whole.
 TEST_F(DeviceEventsTest, EachEventAtEachTime) {
   struct Time {
     const char* name;
@@ -258,10 +258,10 @@ TEST_F(DeviceEventsTest, EachEventAtEachTime) {
 class FailureCount final : public FailureSink {
  public:
   void OnDeviceFailed() override { ++count; }
-  int count = 0;  // after DrainExecutors
+  int count = 0;  // read it after DrainExecutors
 };
 
-// In a process of its own, since a device that was taken out stays so.
+// Runs in a process of its own, because a device that was taken out stays out.
 using DeviceEventsDeathTest = DeviceEventsTest;
 TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
@@ -290,8 +290,9 @@ TEST_F(DeviceEventsDeathTest, ADeviceThatIsTakenOutEndsWhatIsThere) {
   EXPECT_EXIT(take_out(), testing::ExitedWithCode(0), "");
 }
 
-// An adapter that has failed may stay where it is, until somebody lets it recover: then nothing
-// else is told. Of the removal of one without disassociate_ucontext the kernel tells the ids alone.
+// An adapter that has failed may stay in place until somebody lets it recover; then nothing else is
+// reported. When an adapter without disassociate_ucontext is removed, the kernel reports it only to
+// the ids.
 TEST_F(DeviceEventsDeathTest, ADeviceThatFailsEndsItsConnectionsAndSaysSo) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail = [this](void (*tell)()) {

@@ -1,7 +1,7 @@
-// Each call of an RDMA device's libraries fails once, in each way in which it may, and so does each
-// thing that the device or the kernel tells of (tests/rdma_mock): who asked hears of it or never
-// notices, the peer hears of the end, nothing hangs or stays behind, and the next life is a whole
-// one.
+// Each call to an RDMA device's libraries fails once, in each way in which it may, and so does each
+// thing that the device or the kernel reports (tests/rdma_mock). The caller gets the error or never
+// notices, the peer is notified of the end, nothing hangs or is left behind, and the next life is
+// complete.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,13 +40,13 @@ absl::StatusOr<std::unique_ptr<Context>> OpenDevice(EventLoop& loop = Loop()) {
   return rdma::Open(loop, *Address::Parse("10.9.0.1"), "", /*spin=*/0);
 }
 
-// Thrown by a life that ends early, which is its right where something has failed.
+// Thrown by a life that ends early, as it may if something has failed.
 class Refused : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// False: not in time.
+// False: `done` did not come true in time.
 template <typename Done, typename Poll>
 bool Await(const Done& done, const Poll& poll) {
   const Nanos end = Loop().Now() + kPatience;
@@ -57,7 +57,7 @@ bool Await(const Done& done, const Poll& poll) {
   return true;
 }
 
-// All that is made of the device is given back, some of it a little later.
+// Every object of the device has been given back, some of them a little later.
 void ExpectLive(const std::string& before) {
   EXPECT_TRUE(Await([&] { return rdma_mock::LiveObjects() == before; }, [] { Loop().Drain(); }))
       << rdma_mock::LiveObjects() << "; before: " << before;
@@ -83,13 +83,13 @@ struct Kind {
   int connections = 1;  // of one pair of queue pairs, one after the other
 };
 
-// One end, which looks at every answer. Polled by the test's thread.
+// One end, which checks every result. Polled by the test's thread.
 class Party {
  public:
   Party(Context& context, const Kind& kind) : memory_(kBytes) {
     domain_ = Made(context.CreateDomain(kind.wildcard), "a domain");
     region_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
-    // Of a program that changes its mind: peers cannot name it any more.
+    // A program may change its mind: afterwards peers cannot reach this region any more.
     changed_ = Made(context.Register(*domain_, memory_.data(), kBytes, kAllAccess), "a region");
     Try(changed_->Modify(*domain_, kLocalRead | kLocalWrite), "a change of the region");
     window_ = Made(context.CreateWindow(*domain_, WindowScope::kQueuePair), "a window");
@@ -153,7 +153,7 @@ class Party {
     } else {
       Note(request.id, shared_->PostReceive(request), "a shared receive");
       open_.erase(request.id);
-      shared_open_.insert(request.id);  // perhaps nobody takes it
+      shared_open_.insert(request.id);  // perhaps no message takes it
     }
   }
   uint64_t Send(Opcode opcode, uint16_t flags, const Party& to, uint32_t count) {
@@ -203,7 +203,7 @@ class Party {
   int received_ = 0;
 };
 
-// Two parties, and what they do with each other. Ends with Refused, or as it should.
+// Two parties and what they do with each other. Ends as it should, or with Refused.
 class Life {
  public:
   Life(Context& a, Context& b, const Kind& kind)
@@ -273,7 +273,7 @@ class Life {
     }
     const Event begin_b = Next(b_, "the begin of the passive side");
     const Event begin_a = Next(a_, "the begin of the active side");
-    // Who is told that there is a connection is told of its end.
+    // A side that was notified of the connection is also notified of its end.
     if (begin_a.kind != Event::kConnected) {
       if (begin_b.kind == Event::kConnected) ExpectEnd(b_);
       CheckFailed(begin_a);
@@ -284,12 +284,12 @@ class Life {
     }
   }
 
-  // Of iWARP's reject there is one kind, and a kernel that fails an accept answers for the program.
+  // iWARP has only one kind of reject, and a kernel that fails an accept answers for the program.
   static bool MayLookRejected() {
     const char* const failed = rdma_mock::FailedCall();
     return rdma_mock::IsIwarp() || (failed != nullptr && std::string(failed) == "rdma_accept");
   }
-  // No program has said no.
+  // The outcome must not be a reject, because no program has rejected the request.
   [[noreturn]] static void CheckFailed(const Event& event) {
     EXPECT_EQ(event.kind, Event::kConnectFailed);
     if (!MayLookRejected()) {
@@ -316,7 +316,7 @@ class Life {
     }
     Lost();
   }
-  // Both hear of it.
+  // Both sides are notified.
   [[noreturn]] void Lost() {
     ExpectEnd(a_);
     ExpectEnd(b_);
@@ -363,13 +363,13 @@ class Life {
   std::unique_ptr<Listener> listener_;
 };
 
-// For whoever wants to see what each failure led to.
+// Whether to print what each failure led to.
 bool Told() { return std::getenv("RDMA_FAILING_CALLS_TOLD") != nullptr; }
 
 class FailingCalls : public testing::TestWithParam<Kind> {};
 
-// In a process of its own, since there an open device stays open. How it ends: 0, 1 if the test has
-// failed there, or:
+// Runs in a process of its own, because an open device stays open. The process ends with 0, with 1
+// if the test has failed there, or with:
 constexpr int kNothingFailed = 7;
 int OpenWithFailure(int n, int form) {
   const std::string before = rdma_mock::LiveObjects();
@@ -413,13 +413,13 @@ TEST(FailingCallsOfOpening, EachFails) {
   }
 }
 
-// librdmacm's part of the parent's device is not the child's to use.
+// A child may not use what librdmacm has of the parent's device.
 TEST(FailingCallsOfOpening, AChildOfOneWithADeviceIsRefused) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     alarm(60);
-    EventLoop& loop = Loop();  // its child needs none: under TSan it may not have a thread
+    EventLoop& loop = Loop();  // for its child too, which under TSan may not start a thread
     const auto context = OpenDevice(loop);
     EXPECT_TRUE(context.ok()) << context.status();
     const pid_t its_child = fork();
@@ -434,7 +434,7 @@ TEST(FailingCallsOfOpening, AChildOfOneWithADeviceIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
-// How a life ends, told as the message of Refused, or empty: as it should.
+// Returns how a life ends: the message of Refused, or an empty string if it ends as it should.
 std::string HowItEnds(Context& a, Context& b, const Kind& kind) {
   const std::string before = rdma_mock::LiveObjects();
   std::string how;

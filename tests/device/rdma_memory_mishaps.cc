@@ -21,7 +21,7 @@
 namespace viaduct::verbs {
 namespace {
 
-// Opens so many bytes of a region, from `memory` on, for reads of the peer.
+// A bind that opens `length` bytes of a region, from `memory` on, to reads by the peer.
 BindRequest BindOf(uint64_t id, MemoryWindow& window, const MemoryRegion& region,
                    const void* memory, uint64_t length) {
   BindRequest bind;
@@ -34,7 +34,7 @@ BindRequest BindOf(uint64_t id, MemoryWindow& window, const MemoryRegion& region
   return bind;
 }
 
-// Memory of a domain that stands for all.
+// Memory of a wildcard domain.
 class WildcardMemory {
  public:
   explicit WildcardMemory(Context& context)
@@ -51,7 +51,7 @@ class WildcardMemory {
   const std::unique_ptr<MemoryRegion> region_;
 };
 
-// A page whose first access lasts: until LetGo, but not for long. One at a time.
+// A page whose first access lasts until LetGo, but not for long. Only one may exist at a time.
 class SlowPage {
  public:
   static constexpr size_t kBytes = 4096;
@@ -76,7 +76,7 @@ class SlowPage {
   void Close() { mprotect(memory_, kBytes, PROT_NONE); }
   bool touched() const { return touched_; }
   void LetGo() { let_go_ = true; }
-  // It was let go while the access lasted.
+  // Whether LetGo came while the access lasted.
   bool in_use_until_then() const { return in_use_until_then_; }
 
  private:
@@ -120,7 +120,7 @@ TEST_F(MishapsTest, ARegionThatCannotBeChangedIsAsBefore) {
   Expect(from.receives(), 3);
 }
 
-// A program may say again what holds already: a changed region has another key for its peers.
+// A program may ask for what holds already. Only a region that changes has a new key for its peers.
 TEST_F(MishapsTest, ARegionKeepsItsPeersWhereNothingChanges) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -132,7 +132,7 @@ TEST_F(MishapsTest, ARegionKeepsItsPeersWhereNothingChanges) {
   }
 }
 
-// mlx4, mlx5 and hns change a registration that is there.
+// mlx4, mlx5 and hns change a registration in place.
 TEST_F(MishapsTest, AChangedRegionKeepsItsPeersWhereTheDriverCan) {
   rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
   End& from = NewEnd(a());
@@ -156,7 +156,7 @@ TEST_F(MishapsTest, AChangedRegionKeepsItsPeersWhereTheDriverCan) {
   Expect(from.sends(), 4, Status::kRemoteAccess);
 }
 
-// The key of a region that has come back opens it again.
+// After a region has come back to its domain, its key opens it again.
 TEST_F(MishapsTest, ARegionThatChangesItsDomainIsOutOfReach) {
   rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
   End& from = NewEnd(a());
@@ -179,7 +179,7 @@ TEST_F(MishapsTest, ARegionThatChangesItsDomainIsOutOfReach) {
   to.DestroyRegion();
 }
 
-// Its driver has taken another region of the adapter's for it.
+// The driver has replaced it by another region of the adapter's.
 TEST_F(MishapsTest, AChangedRegionServesItsOwnerUnderAnotherKey) {
   rdma_mock::ChangeRegistrations(rdma_mock::Change::kAnotherKey);
   End& from = NewEnd(a());
@@ -194,7 +194,7 @@ TEST_F(MishapsTest, AChangedRegionServesItsOwnerUnderAnotherKey) {
   EXPECT_EQ(to.Get(0, 8), Pattern(8, 1));
 }
 
-// A device that has windows of its own would like to write it.
+// A device with windows of its own asks for memory that it can write.
 TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
@@ -214,8 +214,8 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   region->reset();
 }
 
-// No window of the device's can be bound to it any more, so a driver that could change it in place
-// does not.
+// None of the device's windows can be bound to it any more, so it is not changed in place even if
+// the driver could do that.
 TEST_F(MishapsTest, MemoryThatBecomesReadOnlyIsChangedAndBound) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
@@ -262,7 +262,7 @@ TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {
   EXPECT_EQ(to.Get(0, 100), memory);
 }
 
-// libmlx5 would write a short message there with the processor, but for what it is told.
+// Unless told otherwise, libmlx5 would write a short message there with the processor.
 TEST_F(MishapsTest, AShortMessageKeepsOffMemoryWhoseRegionHasEnded) {
   if (!rdma_mock::IsMlx5()) GTEST_SKIP() << "this device does not know its keys";
   End& from = NewEnd(a());
@@ -281,7 +281,7 @@ TEST_F(MishapsTest, AShortMessageKeepsOffMemoryWhoseRegionHasEnded) {
   EXPECT_EQ(memory, Pattern(8, 1));
 }
 
-// Half of what one process may lock: with an unfit key's registration beside it there is no room.
+// A region of half of what a process may lock has no room beside a registration with an unfit key.
 TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
   End& end = NewEnd(a());
   Bytes memory = Pattern(100, 1);
@@ -294,8 +294,8 @@ TEST_F(MishapsTest, ALargeRegionNeedsItsMemoryOnce) {
       a().Register(end.domain(), memory.data(), memory.size(), kAllAccess).status()));
 }
 
-// libmlx5, if it cannot be told not to, writes what is short with the processor, to the address
-// that a segment says.
+// libmlx5, if it cannot be told not to, writes short messages with the processor, to the address in
+// the segment.
 TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
@@ -312,7 +312,7 @@ TEST_F(MishapsTest, AddressesFromZeroAreRefusedWhereTheLibraryWouldUseThem) {
   EXPECT_EQ(end.pair().PostBind(bind, &key) == PostResult::kOk, taken);
 }
 
-// As a server's that has a domain for each client and sends all of them the same bytes.
+// A server may have a domain for each client and send the same bytes to all of them.
 TEST_F(MishapsTest, ADomainEndsThoughOthersMemoryWasUsedInIt) {
   const WildcardMemory shared(a());
   const int before = rdma_mock::LiveDomains();
@@ -359,7 +359,7 @@ TEST_F(MishapsTest, AnEndOfADomainLeavesOthersTheirUseOfMemory) {
   ExpectSent(shared.segment(), from, to);
 }
 
-// To the device it is of one domain: what is of another is registered in the pair's.
+// To the device a window is of one domain: regions of others are registered in the pair's domain.
 TEST_F(MishapsTest, AWindowOpensWhatIsOfAWildcardDomain) {
   auto wildcard = b().CreateDomain(/*wildcard=*/true);
   ASSERT_TRUE(wildcard.ok());
@@ -422,7 +422,7 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   }
 }
 
-// A registration in its place would be good on every pair, and the peer could not end it.
+// A registration in its place would be valid on every pair, and the peer could not end it.
 TEST_F(MishapsTest, AWindowOfOnePairIsTheDevicesOrNone) {
   if (!a().attributes().pair_windows) GTEST_SKIP() << "windows are registrations";
   End& end = NewEnd(a());
@@ -495,7 +495,7 @@ TEST_F(MishapsTest, TheDevicesWindowStaysUntilItsBindIsDone) {
   }
 }
 
-// Alone in its queue, it goes the short way to who polls.
+// A bind that is alone in its queue takes the short way to the poller.
 TEST_F(MishapsTest, TheDevicesWindowEndsWithItsWindowWhenItsBindWasPolled) {
   for (const WindowScope scope : {WindowScope::kQueuePair, WindowScope::kDomain}) {
     End& end = NewEnd(a());
@@ -515,7 +515,7 @@ TEST_F(MishapsTest, TheDevicesWindowEndsWithItsWindowWhenItsBindWasPolled) {
   }
 }
 
-// Also where the device is not asked for the new one.
+// Even if the device is not asked for the new bind.
 TEST_F(MishapsTest, ABindThatIsRefusedEndsTheKeyBefore) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
@@ -537,7 +537,7 @@ TEST_F(MishapsTest, ABindThatIsRefusedEndsTheKeyBefore) {
   Expect(end.sends(), 2, Status::kLocalProtection);
 }
 
-// The queue fills up while memory is made for a bind: its place in it was kept.
+// The queue fills up while memory is made for a bind, but a place has been kept for the bind.
 TEST_F(MishapsTest, ABindKeepsItsPlace) {
   static End* from;
   static int posted;
@@ -584,7 +584,7 @@ TEST_F(MishapsTest, AChangeOfARegionEndsItsWindows) {
   }
 }
 
-// The device takes fewer segments: they are copied.
+// The device takes fewer segments than the send has, so their bytes are copied.
 TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
   constexpr int kSegments = 20;
   EndOptions many;
@@ -607,7 +607,7 @@ TEST_F(MishapsTest, ARegionEndsBehindItsCopyForASend) {
   EXPECT_FALSE(page.in_use_until_then());
 }
 
-// The device does not look at it where messages may be dropped.
+// The device does not check this memory if messages may be dropped.
 TEST_F(MishapsTest, NoMessageIsCopiedIntoMemoryOfAnotherDomain) {
   EndOptions drops;
   drops.no_receive = NoReceive::kDrop;
@@ -627,7 +627,7 @@ TEST_F(MishapsTest, NoMessageIsCopiedIntoMemoryOfAnotherDomain) {
   EXPECT_EQ(memory, Pattern(8, 1));
 }
 
-// The processor needs no registration.
+// The processor, which copies the message, needs no registration.
 TEST_F(MishapsTest, AMessageIsCopiedIntoMemoryThatCannotBeRegisteredOnceMore) {
   const WildcardMemory shared(b());
   EndOptions drops;
@@ -656,7 +656,7 @@ TEST_F(MishapsTest, ARegionChangesBehindItsCopyOfAMessage) {
   page.Close();
   const Segment segment = {reinterpret_cast<uint64_t>(page.memory()), (*region)->key(), 8};
   ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
-  BusyControlThread busy;  // it polls, too, and takes no signal
+  BusyControlThread busy;  // the control thread polls too, and takes no signals
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   std::thread poller([&] { to.receives().Poll(); });
   while (!page.touched()) std::this_thread::yield();

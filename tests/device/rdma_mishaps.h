@@ -1,4 +1,4 @@
-// What the tests of an RDMA device's mishaps have in common (tests/rdma_mock).
+// Fixtures for the tests of an RDMA device's mishaps (tests/rdma_mock).
 #ifndef VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 #define VIADUCT_TESTS_DEVICE_RDMA_MISHAPS_H_
 
@@ -10,16 +10,16 @@
 
 namespace viaduct::verbs {
 
-// None of them outlives its test.
+// No mishap outlives its test.
 class MishapsTest : public DeviceTest {
  protected:
   ~MishapsTest() override { rdma_mock::EndMishaps(); }
 
-  // So many queue pairs of the device are left when the others are buried. False: not in time.
+  // Waits until only `count` of the device's queue pairs are left. False: this took too long.
   bool AwaitPairs(int count) {
     return Run([count] { return rdma_mock::LivePairs() == count; });
   }
-  // Of up to 64 bytes.
+  // `segment` has up to 64 bytes.
   void ExpectSent(const Segment& segment, End& from, End& to) {
     ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
     ASSERT_EQ(from.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
@@ -28,7 +28,7 @@ class MishapsTest : public DeviceTest {
   }
 };
 
-// After such a test nothing of the device is left.
+// Checks that the test leaves none of the device's objects behind.
 class LeavesNothingTest : public MishapsTest {
  protected:
   void SetUp() override { before_ = rdma_mock::LiveObjects(); }

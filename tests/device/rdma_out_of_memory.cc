@@ -1,4 +1,4 @@
-// What is left at an RDMA device where memory ends (tests/rdma_mock).
+// What is left at an RDMA device when memory runs out (tests/rdma_mock).
 #include <cstdint>
 #include <new>
 
@@ -28,8 +28,8 @@ TEST_F(OutOfMemoryTest, NoDomainIsLeft) {
   }
 }
 
-// Its memory belongs to another domain, so it is registered once more when it is first sent. A
-// request that has an id is posted, so that it comes out of the queue.
+// The memory belongs to another domain, so it is registered once more when it is first sent. A
+// request that has taken an id counts as posted, so that it comes out of the queue.
 TEST_F(OutOfMemoryTest, APostThatFindsNoMemoryCompletes) {
   class Ids final : public IdSource {
    public:

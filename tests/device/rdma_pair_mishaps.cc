@@ -1,4 +1,4 @@
-// The device's queue pairs, of which there may be no more.
+// When the device has no more queue pairs.
 
 #include <string>
 
@@ -14,7 +14,7 @@ namespace {
 
 class PairMishapsTest : public MishapsTest {
  protected:
-  // Those of other tests are buried by now.
+  // Waits until the pairs of earlier tests are gone.
   void SetUp() override { ASSERT_TRUE(AwaitPairs(0)); }
   void ExpectMessage(End& from, End& to) {
     ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
@@ -51,7 +51,7 @@ TEST_F(PairMishapsTest, EachConnectionHasItsOwn) {
   ExpectMessage(from, to);
 }
 
-// Where it completes, of which the device has only so much.
+// The room is that in the device's completion queue, which is limited.
 TEST_F(PairMishapsTest, TheNextHasTheRoomOfOneThatHasEnded) {
   auto domain = b().CreateDomain(/*wildcard=*/false);
   ASSERT_TRUE(domain.ok()) << domain.status();
@@ -114,7 +114,7 @@ TEST_F(PairMishapsTest, AChangeReplacesIt) {
   for (uint64_t i = 0; i < more.max_sends; ++i) Expect(from.sends(), i);
 }
 
-// It needs none until it connects again.
+// The pair needs no room until it connects again.
 TEST_F(PairMishapsTest, AChangeBehindAConnectionNeedsNoRoom) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -137,7 +137,7 @@ TEST_F(PairMishapsTest, WithoutRoomALaterConnectionFails) {
   Requests requests;
   auto listener = b().Listen(0, &requests);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  // Enough for who dials.
+  // Enough for the side that dials.
   rdma_mock::LimitPairs(1);
   ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
   auto request = AwaitRequest(requests);

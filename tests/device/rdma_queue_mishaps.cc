@@ -16,14 +16,14 @@
 namespace viaduct::verbs {
 namespace {
 
-// So many pieces of an end's memory, of `length` bytes each, whose beginnings are so far apart.
+// `count` pieces of an end's memory, of `length` bytes each, which begin `apart` bytes apart.
 std::vector<Segment> Pieces(const End& end, size_t count, size_t apart, size_t length) {
   std::vector<Segment> pieces;
   for (size_t i = 0; i < count; ++i) pieces.push_back(end.At(apart * i, length));
   return pieces;
 }
 
-// Between a list of the one end's and the other end's memory from `at` on.
+// Posts a request between the memory in `list` and the memory of `to` from `at` on.
 PostResult Post(Opcode opcode, uint64_t id, End& from, absl::Span<const Segment> list, End& to,
                 size_t at, uint16_t flags = 0) {
   SendRequest request;
@@ -36,7 +36,7 @@ PostResult Post(Opcode opcode, uint64_t id, End& from, absl::Span<const Segment>
   return from.pair().PostSend(request);
 }
 
-// It becomes several requests of the device, of which the last ones are refused.
+// The read becomes several requests of the device, and the last ones are refused.
 TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
   constexpr int kSegments = 252;
   EndOptions many;
@@ -57,7 +57,7 @@ TEST_F(MishapsTest, ARefusedPartFailsTheWhole) {
   }
 }
 
-// Though the connection ends before the device is done with those that it has taken.
+// Even if the connection ends before the device is done with the requests that it has taken.
 TEST_F(MishapsTest, ARefusedPartFailsTheWholeThoughOthersAreNotDone) {
   constexpr int kSegments = 252;
   EndOptions many;
@@ -127,7 +127,7 @@ TEST_F(OvertakenTest, NothingSucceedsBehindAReadThatIsFlushed) {
   }
 }
 
-// Which the device has not told yet when its connection ends.
+// The device has not completed the read yet when its connection ends.
 TEST_F(OvertakenTest, NothingSucceedsBehindAReadOfWhichNothingIsTold) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -143,7 +143,7 @@ TEST_F(OvertakenTest, NothingSucceedsBehindAReadOfWhichNothingIsTold) {
   rdma_mock::ShowNoCompletions(false);
 }
 
-// Nothing begins any more, though something is still under way.
+// No further request begins, although an earlier one is still in flight.
 TEST_F(MishapsTest, ASendBehindAGracefulDisconnectIsFlushed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -159,7 +159,7 @@ TEST_F(MishapsTest, ASendBehindAGracefulDisconnectIsFlushed) {
   ExpectDisconnected(to, DisconnectCause::kPeer);
 }
 
-// Of a read the device takes fewer segments than of anything else.
+// The device takes fewer segments for a read than for any other request.
 TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
   constexpr int kSegments = 252;
   EndOptions small;
@@ -198,7 +198,7 @@ TEST_F(MishapsTest, ALargeQueueHasNoInlineBytes) {
   EXPECT_EQ(to.Get(1000, 16), Pattern(16, 1));
 }
 
-// Nor with as many segments.
+// Nor has the device room for as many requests with long lists of segments.
 TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   constexpr uint32_t kSegments = 16;
   EndOptions large;
@@ -221,7 +221,8 @@ TEST_F(MishapsTest, ALargeQueueTakesLongLists) {
   EXPECT_EQ(from.Get(0, 16 * kSegments), Pattern(16 * kSegments, 1));
 }
 
-// A receive that an attempt has left may be longer than the device takes it for the next one.
+// A receive left by a failed attempt may have more segments than the device takes on the next
+// connection.
 TEST_F(MishapsTest, AReceiveThatWasLeftMayBeLongForTheNextConnection) {
   constexpr uint32_t kSegments = 16;
   EndOptions many;
@@ -244,7 +245,7 @@ TEST_F(MishapsTest, AReceiveThatWasLeftMayBeLongForTheNextConnection) {
   for (size_t i = 0; i < kSegments; ++i) EXPECT_EQ(to.Get(16 * i, 4), from.Get(4 * i, 4)) << i;
 }
 
-// It goes through memory of our own, so the device sees nothing wrong with it.
+// The receive goes through memory of our own, so the device sees nothing wrong with it.
 TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   constexpr int kSegments = 20;
   EndOptions many;
@@ -263,14 +264,15 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   ExpectBroken(to);
 }
 
-// Though the device goes on, as siw does behind a message that is to end memory of its receiver.
+// Even if the device goes on, as siw does after a message that was to invalidate memory of its
+// receiver.
 TEST_F(MishapsTest, NothingIsReceivedBehindAReceiveThatHasFailed) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
   Connect(from, to);
   ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
   ASSERT_EQ(to.Receive(2, 1000, 8), PostResult::kOk);
-  BusyControlThread busy;  // which would end the connection
+  BusyControlThread busy;  // otherwise that thread would end the connection
   ASSERT_EQ(from.Send(3, 0, 16), PostResult::kOk);
   ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
   while (to.receives().got().size() < 2) to.receives().Poll();
@@ -280,7 +282,7 @@ TEST_F(MishapsTest, NothingIsReceivedBehindAReceiveThatHasFailed) {
   ExpectBroken(to);
 }
 
-// It is copied when it is posted, and what the read brings is not there yet.
+// Such a send is copied when it is posted, and what the read brings is not there yet.
 TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   constexpr int kSegments = 40;
   EndOptions many;
@@ -305,7 +307,7 @@ TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   Expect(to.receives(), 4, Status::kFlushed);
 }
 
-// libmlx5 would leave a short answer where nobody has polled it yet, but for what it is told.
+// Unless told otherwise, libmlx5 would leave a short response elsewhere until it is polled.
 TEST_F(MishapsTest, AFencedSendHasWhatAShortReadHasBrought) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -322,7 +324,7 @@ TEST_F(MishapsTest, AFencedSendHasWhatAShortReadHasBrought) {
   EXPECT_EQ(to.Get(0, 8), Pattern(8, 1));
 }
 
-// The device finds no memory there, however short the message is.
+// The device finds no memory for the receive, however short the message is.
 TEST_F(MishapsTest, AReceiveForWhichThereWasNoMemoryFailsWhereAMessageMeetsIt) {
   constexpr int kSegments = 20;
   EndOptions many;
@@ -337,7 +339,7 @@ TEST_F(MishapsTest, AReceiveForWhichThereWasNoMemoryFailsWhereAMessageMeetsIt) {
   ExpectBroken(to);
 }
 
-// A device tells the receiver the length of one request, and not of several.
+// A device reports to the receiver the length of one request, not of several.
 TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
   constexpr int kSegments = 20;
   EndOptions many;
@@ -356,7 +358,7 @@ TEST_F(MishapsTest, AWriteOfManySegmentsSaysHowLongItIs) {
   EXPECT_EQ(to.Get(1000, 4 * kSegments), Pattern(4 * kSegments, 1));
 }
 
-// A pair that a request has broken ends in its turn, and says so then.
+// A pair that a request has broken ends when that request's turn comes, and reports the end then.
 TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -375,7 +377,7 @@ TEST_F(MishapsTest, ARefusedSendWaitsForThoseBeforeIt) {
   ExpectBroken(from);
 }
 
-// The connection's end is on its way.
+// The connection is about to end.
 TEST_F(MishapsTest, NothingIsSentBehindARefusedSend) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -392,10 +394,10 @@ TEST_F(MishapsTest, NothingIsSentBehindARefusedSend) {
   Expect(to.receives(), 3, Status::kFlushed);
 }
 
-// What a connection that has gone leaves in the device's queue is no news, however much it is.
+// What an ended connection has left in the device's queue does not count, however much it is.
 TEST_F(MishapsTest, AWaiterFindsWhatLiesBehindWhatIsNoNews) {
-  // More than a waiter looks at before it would sleep, and one queue of the device has room for
-  // them and for another pair's.
+  // More completions than a waiter checks before it would sleep. One queue of the device has room
+  // for them and for those of another pair.
   const uint32_t posted = a().attributes().max_requests_per_queue / 4 * 3;
   Inbox inbox(a());
   EndOptions many;
@@ -416,7 +418,7 @@ TEST_F(MishapsTest, AWaiterFindsWhatLiesBehindWhatIsNoNews) {
   ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
   inbox.Poll();
   inbox.got().clear();
-  BusyControlThread busy;  // which looks into the queue, too
+  BusyControlThread busy;  // otherwise that thread would poll the queue too
   rdma_mock::ShowNoCompletions(false);
   const uint32_t wakes = inbox.queue().wakes();
   EXPECT_EQ(inbox.queue().Wait(Deadline::After(a().executor(), Nanos{5'000'000'000}), wakes),
@@ -425,7 +427,7 @@ TEST_F(MishapsTest, AWaiterFindsWhatLiesBehindWhatIsNoNews) {
   Expect(inbox, 1);
 }
 
-// The places of frames come with the connection.
+// The memory for frames comes with the connection.
 TEST_F(MishapsTest, ASendNeedsNoMemory) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -459,8 +461,8 @@ TEST_F(MishapsTest, AMessageWithoutAFrameMayFillTheSlotOfOne) {
   }
 }
 
-// With a frame it would need memory of our own, which takes a system call; meanwhile the peer says
-// that there will be none.
+// With frames the receive would need memory of our own, which takes a system call. During that call
+// the peer says that there will be no frames.
 TEST_F(MishapsTest, FramesMayBeDeclinedWhileAReceiveIsPosted) {
   constexpr size_t kSegments = 16;  // as many as the device takes
   static std::promise<void>* decided;
@@ -484,7 +486,7 @@ TEST_F(MishapsTest, FramesMayBeDeclinedWhileAReceiveIsPosted) {
     (*ControlThread::Get())->Drain();
   });
   ASSERT_EQ(to.Receive(1, Pieces(to, kSegments, 16, 4)), PostResult::kOk);
-  if (a().attributes().immediate_data) decided->set_value();  // nobody has frames there
+  if (a().attributes().immediate_data) decided->set_value();  // such a device has no frames
   EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
   to.events().hook = nullptr;
   EXPECT_EQ(AwaitEvent(from).kind, Event::kConnected);
@@ -495,8 +497,8 @@ TEST_F(MishapsTest, FramesMayBeDeclinedWhileAReceiveIsPosted) {
   for (size_t i = 0; i < kSegments; ++i) EXPECT_EQ(to.Get(16 * i, 4), from.Get(4 * i, 4)) << i;
 }
 
-// Messages that may be dropped land in turn in memory of our own. Where a receive of it is refused
-// the turn is another.
+// Messages that may be dropped land in buffers of our own, in turn. If the device refuses the
+// receive for one buffer, the order changes.
 TEST_F(MishapsTest, NoMessageIsTakenForAnother) {
   constexpr size_t kBytes = 64, kMessages = 40;
   EndOptions drops;
@@ -517,7 +519,7 @@ TEST_F(MishapsTest, NoMessageIsTakenForAnother) {
   ExpectDisconnected(to, DisconnectCause::kBroken);
 }
 
-// Though the queue has flushes of the connection before, which nobody has polled.
+// Even if the queue holds flushed receives of the connection before, which nobody has polled.
 TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -530,7 +532,7 @@ TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
   to.pair().Reset();
   ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
 
-  // The one that has dialled hears first that there is a connection.
+  // The side that has dialled is the first to be notified of the connection.
   from.events().hook = [&](const Event&) {
     EXPECT_EQ(from.Send(3, 0, 8), PostResult::kOk);
     CompletionQueue& queue = to.receives().queue();
@@ -553,8 +555,8 @@ TEST_F(MishapsTest, NothingIsReceivedBeforeOnConnected) {
   Expect(to.receives(), 2);
 }
 
-// libbnxt_re and libocrdma take nothing behind a completion that failed; the connection's end is on
-// its way here.
+// libbnxt_re and libocrdma take no requests after a completion that failed; here the connection is
+// about to end.
 TEST_F(MishapsTest, WhatIsRefusedBehindAFailureIsFlushed) {
   EndOptions breaks;
   breaks.no_receive = NoReceive::kBreak;

@@ -16,7 +16,7 @@ namespace {
 class SharedMishapsTest : public MishapsTest {
  protected:
   void SetUp() override {
-    // Those of other tests are buried by now.
+    // Waits until the pairs of earlier tests are gone.
     ASSERT_TRUE(AwaitPairs(0));
     auto domain = b().CreateDomain(/*wildcard=*/false);
     ASSERT_TRUE(domain.ok()) << domain.status();
@@ -37,7 +37,7 @@ class SharedMishapsTest : public MishapsTest {
   }
   void TearDown() override { DestroyEnds(); }
 
-  // Of eight bytes.
+  // Posts a receive of eight bytes.
   PostResult PostReceive(uint64_t id, size_t at) {
     const Segment segment = to_->At(at, 8);
     ReceiveRequest request;
@@ -46,7 +46,7 @@ class SharedMishapsTest : public MishapsTest {
     return queue_->PostReceive(request);
   }
 
-  // A message has taken the receive, and does not end before the connection does.
+  // The message takes the receive, and does not complete before the connection ends.
   void SendWhatGetsStuck() {
     rdma_mock::GetMessagesStuck(1);
     ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
@@ -72,7 +72,7 @@ class SharedMishapsTest : public MishapsTest {
   End* to_ = nullptr;
 };
 
-// What the device flushes behind the end of the connection is nobody's.
+// A receive that the device flushes after the end of the connection belongs to nobody.
 TEST_F(SharedMishapsTest, AReceiveThatNobodyPollsGoesBack) {
   SendWhatGetsStuck();
   rdma_mock::ShowNoCompletions(true);
@@ -118,7 +118,8 @@ TEST_F(SharedMishapsTest, NothingIsReceivedBehindAReceiveThatHasFailed) {
   ExpectBroken(*to_);
 }
 
-// What a pair has taken ahead is flushed in the device's time, and not behind the pair's end.
+// The device takes its time to flush the receives that a pair has taken ahead, and the pair is not
+// destroyed before that.
 TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
   if (!a().attributes().immediate_data) {
     GTEST_SKIP() << "no iWARP device says when it has flushed all";
@@ -133,7 +134,7 @@ TEST_F(SharedMishapsTest, AReceiveThatIsFlushedLateIsNotLost) {
   ExpectReceiveIsBack();
 }
 
-// The connection was given up before it was known to be there.
+// The connection was given up before anybody knew that it was there.
 TEST_F(SharedMishapsTest, NorIsOneOfAConnectionThatNobodyHasSeen) {
   if (!a().attributes().immediate_data) {
     GTEST_SKIP() << "no iWARP device says when it has flushed all";

@@ -1,5 +1,5 @@
-// With which statuses an RDMA device completes requests, each kind of them, and what becomes of
-// those around.
+// The statuses with which an RDMA device may complete each kind of request, and what becomes of the
+// requests before and after it.
 #include <string>
 #include <vector>
 
@@ -50,8 +50,8 @@ Status OfRequest(WorkStatus status) {
   }
 }
 
-// rxe (Linux 6.1) has the length and the memory of a receive wrong as an invalid request and as an
-// operation of this side.
+// rxe (Linux 6.1) reports the wrong length of a receive as an invalid request, and its wrong memory
+// as an operation error of this side.
 bool IsOfMemory(WorkStatus status) {
   return status == WorkStatus::kLocProtErr || status == WorkStatus::kLocAccessErr ||
          status == WorkStatus::kLocQpOpErr || status == WorkStatus::kRemAccessErr;
@@ -75,7 +75,7 @@ class StatusesTest : public LeavesNothingTest {
   }
   // The connection ends on both sides, and all that was posted has completed once.
   void ExpectEnd(bool flushed_alone) {
-    // On iWARP the connection manager alone tells of an end that flushes.
+    // On iWARP only the connection manager reports an end that flushes.
     if (flushed_alone && rdma_mock::IsIwarp()) {
       rdma_mock::TellIds(rdma_mock::Ids::kDialling, rdma_mock::IdEvent::kDisconnected);
     }
@@ -114,7 +114,7 @@ struct Kind {
   Work work;
   uint32_t segments;
   uint16_t flags;
-  int before;  // of it so many of the device's requests succeed first
+  int before;  // how many of the device's requests for it succeed first
 };
 
 constexpr Kind kKinds[] = {
@@ -127,13 +127,13 @@ constexpr Kind kKinds[] = {
     {"read", Opcode::kRead, Work::kRead, 1, 0, 0},
     {"empty read", Opcode::kRead, Work::kRead, 0, 0, 0},
     {"split read", Opcode::kRead, Work::kRead, 40, 0, 2},
-    // On iWARP the device's request is one behind it, a read or a frame.
+    // On iWARP the device's request that fails is the one after it, a read or a frame.
     {"confirmed send", Opcode::kSend, Work::kSend, 1, kConfirm, 0},
     {"confirmed write", Opcode::kWrite, Work::kWrite, 1, kConfirm, 0},
     {"write with a value", Opcode::kWrite, Work::kWrite, 1, kImmediate, 0},
 };
 
-// Before it is one that succeeds, and behind it what is flushed.
+// The request before the failing one succeeds, and what follows it is flushed.
 TEST_F(StatusesTest, EachOfEachRequest) {
   for (const Kind& kind : kKinds) {
     for (WorkStatus status : Failures()) {
@@ -150,14 +150,14 @@ TEST_F(StatusesTest, EachOfEachRequest) {
       if (rdma_mock::IsIwarp() && immediate) work = Work::kSend;
       if (rdma_mock::IsIwarp() && confirmed) work = Work::kRead;
       rdma_mock::FailWork(work, status, kind.before);
-      // Neither is read before both are posted.
+      // Neither completion is read before both requests are posted.
       BusyControlThread busy;
       ASSERT_EQ(from_->pair().PostSend(Request(kind.opcode, 1, segments, kind.flags)),
                 PostResult::kOk);
       ASSERT_EQ(from_->Send(2, 0, 8), PostResult::kOk);
       busy.LetGo();
       Status expected = OfRequest(status);
-      // On iWARP a read that is flushed was not answered, be it one that confirms.
+      // On iWARP a flushed read was not answered, even if it was posted only to confirm.
       if (expected == Status::kFlushed && work == Work::kRead && rdma_mock::IsIwarp()) {
         expected = Status::kTransport;
       }
@@ -198,7 +198,7 @@ TEST_F(StatusesTest, EachOfABind) {
   EXPECT_EQ(rdma_mock::LiveWindows(), 0);
 }
 
-// What says nothing of its memory is no matter of that.
+// A status that says nothing about the receive's memory is not reported as an error of its memory.
 TEST_F(StatusesTest, EachOfAReceive) {
   for (const uint32_t pieces : {1u, kSegments}) {
     for (WorkStatus status : Failures()) {
@@ -208,7 +208,7 @@ TEST_F(StatusesTest, EachOfAReceive) {
       ASSERT_EQ(to_->Receive(2, 0, 8), PostResult::kOk);
       rdma_mock::FailWork(Work::kReceive, status);
       ASSERT_EQ(from_->Send(3, 0, 8), PostResult::kOk);
-      // The device cannot tell the two apart everywhere, and its memory is as it should be.
+      // Not every device can tell the two apart, and the receive's memory is as it should be.
       Status expected =
           IsOfMemory(status) || IsOfLength(status) ? Status::kLocalLength : Status::kTransport;
       if (status == WorkStatus::kWrFlushErr) expected = Status::kFlushed;
@@ -255,7 +255,7 @@ TEST_F(StatusesTest, EachOfASharedReceive) {
   DestroyEnds();
 }
 
-// Under kDrop it is memory of our own that the device fails to fill.
+// Under kDrop the memory that the device fails to fill is our own.
 TEST_F(StatusesTest, EachOfAMessageThatMayBeDropped) {
   EndOptions drops;
   drops.no_receive = NoReceive::kDrop;
@@ -273,7 +273,7 @@ TEST_F(StatusesTest, EachOfAMessageThatMayBeDropped) {
   }
 }
 
-// A device's library may take what it finds for an error, and find the rest later.
+// A device's library may take a completion for an error of the poll, and find the rest later.
 TEST_F(StatusesTest, APollThatFailsOrShowsLittleLosesNothing) {
   Connect(*from_, *to_);
   Forget(*to_);
@@ -308,7 +308,7 @@ TEST_F(StatusesTest, APollThatFailsOrShowsLittleLosesNothing) {
   }
 }
 
-// Nobody is told, and who waits goes on to wait.
+// The sink is not called, and a waiter goes on waiting.
 TEST_F(StatusesTest, NewsOfNothingIsNoNews) {
   Connect(*from_, *to_);
   CompletionQueue& queue = to_->receives().queue();

@@ -1,5 +1,5 @@
-// A thread that waits on an RDMA device sleeps in its channel: it needs no other thread to wake it,
-// and leaves the channel to those that do.
+// A thread that waits on an RDMA device sleeps in the device's channel, so no other thread has to
+// wake it. When it leaves, it passes the channel on.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -27,7 +27,7 @@ namespace {
 
 using tests::Sleeper;
 
-// More than the channels that a process has for single queues.
+// More queues than a process has channels for single queues.
 constexpr int kManyQueues = 80;
 
 End* interrupted = nullptr;
@@ -35,7 +35,7 @@ End* interrupted = nullptr;
 class WaitsTest : public MishapsTest {
  protected:
   void SetUp() override { NewPair(); }
-  // A connection of its own for what follows. `receiver`: of the end that waits.
+  // A new connection for what follows. `receiver`: the options of the end that waits.
   void NewPair(const EndOptions& receiver = {}) {
     from_ = &NewEnd(a());
     to_ = &NewEnd(b(), receiver);
@@ -75,7 +75,8 @@ TEST_F(WaitsTest, TheDeviceWakesWhoSleeps) {
   for (int i = 0; i < 3; ++i) ExpectWoken();
 }
 
-// To arm is a system call on many devices, and one that is armed in vain tells of what is taken.
+// Arming is a system call on many devices, and a queue that is armed in vain reports what has been
+// taken already.
 TEST_F(WaitsTest, WhoIsWokenLooksBeforeHeArmsAgain) {
   Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
   BusyControlThread busy;
@@ -104,8 +105,8 @@ TEST_F(WaitsTest, TimePassesForWhoSleeps) {
   ExpectWoken();
 }
 
-// Each takes one message. Who has slept in the channel leaves, and the other one is woken all the
-// same.
+// Each waiter takes one message. The one that has slept in the channel leaves, and the others are
+// woken all the same.
 TEST_F(WaitsTest, TheNextWaiterTakesThePlace) {
   std::atomic<int> taken{0};
   const auto take_one = [&] {
@@ -124,7 +125,7 @@ TEST_F(WaitsTest, TheNextWaiterTakesThePlace) {
   EXPECT_EQ(taken, 3);
 }
 
-// The handler runs in the middle of the sleep, and its thread has the place already.
+// The signal handler interrupts the sleep, and its thread already has the place in the channel.
 TEST_F(WaitsTest, AHandlerMayWaitWhereItsThreadSleeps) {
   if (tests::kSeesThreadsOnly) GTEST_SKIP() << "ThreadSanitizer defers handlers";
   struct sigaction action = {}, before;
@@ -166,7 +167,7 @@ TEST_F(WaitsTest, WhoIsCancelledInHisSleepLeavesThePlace) {
   }
 }
 
-// Nobody polls any more.
+// After the wait nobody polls any more.
 TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
   CompletionCounter counter;
   EndOptions options;
@@ -175,7 +176,7 @@ TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
   for (int i = 0; i < 3; ++i) {
     ExpectWoken();
     const int before = counter.calls;
-    // When the control thread has most likely seen that nobody polls.
+    // By then the control thread has most likely seen that nobody polls.
     const Nanos later = b().executor().Now() + 10 * kNanosPerMilli;
     ASSERT_EQ(to_->Receive(1, 0, 8), PostResult::kOk);
     b().executor().RunAt(later, [this] { EXPECT_EQ(from_->Send(2, 0, 8), PostResult::kOk); });
@@ -186,8 +187,8 @@ TEST_F(WaitsTest, TheSinkIsCalledBehindAWait) {
   DestroyEnds();
 }
 
-// The sleeper takes the event from the device, and the sink hears of it, too, although the sleeper
-// goes on to look.
+// The sleeper takes the event from the device, and the sink is called too, although the sleeper
+// goes on waiting.
 TEST_F(WaitsTest, AnArmedSinkIsCalledBesideAWaiter) {
   CompletionCounter counter;
   Sleeper sleeper([&] {
@@ -214,8 +215,8 @@ std::vector<int> OpenDescriptors() {
   return open;
 }
 
-// The child inherits the place of a thread that it does not have, and its descriptors are closed
-// there.
+// The child inherits the place of a thread that it does not have, and the descriptors of this place
+// are closed in the child.
 TEST_F(WaitsTest, AForkedChildWakesNobody) {
   Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
   sleeper.AwaitAsleep();
@@ -239,7 +240,7 @@ TEST_F(WaitsTest, AForkedChildWakesNobody) {
   sleeper.Join();
 }
 
-// Of a device that was taken out, whose library destroys neither a queue nor its channel.
+// The library of a device that was taken out destroys neither a queue nor its channel.
 TEST_F(WaitsTest, NoDescriptorOfAChannelIsLeft) {
   const auto destroy = [this] {
     DestroyEnds();
@@ -254,7 +255,7 @@ TEST_F(WaitsTest, NoDescriptorOfAChannelIsLeft) {
   EXPECT_EQ(OpenDescriptors(), before);
 }
 
-// They share the device's channel, which the control thread reads.
+// Such queues share the device's channel, which the control thread reads.
 TEST_F(WaitsTest, QueuesWithoutAChannelOfTheirOwnWakeToo) {
   for (int i = 0; i < kManyQueues; ++i) NewPair();
   Sleeper sleeper([&] { EXPECT_EQ(Wait(), WaitResult::kReady); });
@@ -263,7 +264,7 @@ TEST_F(WaitsTest, QueuesWithoutAChannelOfTheirOwnWakeToo) {
   sleeper.Join();
   DestroyEnds();
   NewPair();
-  ExpectWoken();  // those that were there are free again
+  ExpectWoken();  // the channels of the earlier queues are free again
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Sends and receives: sizes, segments, order, what travels beside the bytes.
+// Sends and receives: sizes, segments, order, and what a message carries besides its bytes.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -118,7 +118,7 @@ TEST_F(SendTest, QueuesCompleteInOrderAndPaired) {
   End& from = NewEnd(a(), options);
   End& to = NewEnd(b(), options);
   Connect(from, to);
-  // Sizes of all classes mixed, so that none may overtake another.
+  // Sizes of all classes are mixed: no class may overtake another.
   const size_t sizes[] = {1, 5000, 64, 20000, 0, 9000, 300};
   constexpr int kMessages = 200;
   for (int i = 0; i < kMessages; ++i) ASSERT_EQ(to.Receive(i, 0, 20000), PostResult::kOk);
@@ -223,7 +223,7 @@ TEST_F(SendTest, ImmediateDataTravelsWhenAgreed) {
     EXPECT_FALSE(Expect(to.receives(), 1).has_immediate) << "only where it was asked for";
     Expect(from.sends(), 2);
   }
-  // And back, with solicited.
+  // In the other direction, and solicited.
   ASSERT_EQ(from.Receive(1, 0, 10), PostResult::kOk);
   ASSERT_EQ(to.Send(2, 0, 10, kImmediate | kSolicited, 99), PostResult::kOk);
   const Completion received = Expect(from.receives(), 1);
@@ -243,8 +243,8 @@ TEST_F(SendTest, ImmediateDataOfSendsIsDroppedOtherwise) {
   EXPECT_EQ(received.length, 10u);
 }
 
-// An end that may frame has asked for it, and the answer says no: what was posted before it is as
-// good as what is posted afterwards.
+// An end that may frame has offered frames. Whichever form the peer chooses, the receives that were
+// posted before its answer work as well as those that are posted afterwards.
 TEST_F(SendTest, ReceivesAreReadyForEitherAnswer) {
   constexpr size_t kSizes[] = {0, 1, 11, 12, 13, 100, 4096, 60000};
   for (ImmediateForm form : {ImmediateForm::kNone, device().immediate_form()}) {
@@ -279,7 +279,7 @@ TEST_F(SendTest, ReceivesAreReadyForEitherAnswer) {
   }
 }
 
-// A receive that is ready for both is not longer for that.
+// A receive that is ready for both forms does not take longer messages because of that.
 TEST_F(SendTest, AMessageThatIsAFrameTooLongBreaks) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -318,7 +318,7 @@ TEST_F(SendTest, SendAndReceiveOnOneQueue) {
   }
 }
 
-// Each side sends more than any buffer holds before it looks at a receive.
+// Each side sends more than any buffer holds before it posts a receive.
 TEST_F(SendTest, BigTransfersBothWaysAtOnce) {
   EndOptions options;
   options.memory = 2 * kMegabyte;
@@ -357,7 +357,7 @@ TEST_F(SendTest, AFullQueueSaysSoAndRecovers) {
     EXPECT_EQ(to.Receive(4, 0, 64), PostResult::kQueueFull);
     for (int i = 0; i < 4; ++i) ASSERT_EQ(from.Send(i, 0, 64), PostResult::kOk);
     EXPECT_EQ(from.Send(4, 0, 64), PostResult::kQueueFull);
-    // Room comes with polling, one request at a time.
+    // Each polled completion makes room for one request.
     Expect(to.receives(), 0);
     Expect(from.sends(), 0);
     for (int i = 1; i < 4; ++i) {
@@ -410,7 +410,7 @@ TEST_F(SendTest, ASourceGivesTheIdsInPostingOrder) {
   }
 }
 
-// There is room, but the source has no more.
+// The queue has room, but the source has no more ids.
 TEST_F(SendTest, NothingIsPostedWithoutAnId) {
   End& from = NewEnd(a());
   End& to = NewEnd(b());
@@ -463,7 +463,7 @@ TEST_F(SendTest, SuppressedRequestsCompleteSilently) {
     ASSERT_EQ(from.Send(2, 0, 8, kSuppress | kConfirm), PostResult::kOk);
     ASSERT_EQ(from.Read(3, 64, 8, to, 64, kSuppress), PostResult::kOk);
     ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
-    Expect(from.sends(), 4);  // and their places are free again
+    Expect(from.sends(), 4);  // the places of all four are free again
     for (int i = 0; i < 3; ++i) Expect(to.receives(), i);
   }
   Settle();
@@ -508,7 +508,7 @@ TEST_F(SendTest, ModifyEnlargesWhatMayBePosted) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(Expect(to.receives(), i).length, 12u);
 }
 
-// Who posts need not know that another thread changes the limits.
+// A thread may post while another thread changes the limits.
 TEST_F(SendTest, ModifyBesidePosts) {
   constexpr int kPosts = 1000;
   EndOptions options;

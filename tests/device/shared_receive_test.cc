@@ -51,7 +51,7 @@ class SharedReceiveTest : public DeviceTest {
     DestroyEnds();
     queue_.reset();
   }
-  // Into the memory of the first end.
+  // A receive into the memory of the first end.
   PostResult Post(uint64_t id, size_t offset, size_t length) {
     const Segment segment = to_[0]->At(offset, length);
     ReceiveRequest request;
@@ -145,7 +145,7 @@ TEST_F(SharedReceiveTest, FullAndResized) {
   EXPECT_TRUE(queue_->Resize(1).ok());
 }
 
-// More than one pair may take before its completions are polled.
+// More messages come than one pair may take before its completions are polled.
 TEST_F(SharedReceiveTest, NobodyPollsForLong) {
   Make(1, 1000);
   Forget(*to_[0]);
@@ -159,7 +159,7 @@ TEST_F(SharedReceiveTest, NobodyPollsForLong) {
     }
     Settle();
     const size_t got = from_[0]->sends().got().size();
-    if (got == 0) break;  // the other side holds what comes
+    if (got == 0) break;  // the receiving side holds the rest
     completed += static_cast<int>(got);
     from_[0]->sends().got().clear();
   }
@@ -182,7 +182,7 @@ TEST_F(SharedReceiveTest, TheLowWatermarkComesOnceForEachArming) {
   }
   Settle();
   EXPECT_EQ(sink_.count(), 1);
-  queue_->SetLimit(3);  // two are left
+  queue_->SetLimit(3);  // two receives are left
   Settle();
   EXPECT_EQ(sink_.count(), 2);
   queue_->SetLimit(0);
@@ -228,23 +228,23 @@ TEST_F(SharedReceiveTest, AnotherDomainIsRefused) {
 
 // ----------------------------------------------------------------------------- the queue is dry
 
-// Which one is served next is certain only where time stands still unless the device works: who
-// comes late for its receive lets the next one go first.
+// Which pair is served next is certain only if time stands still unless the device works: a pair
+// that comes late for its receive lets the next pair go first.
 class SharedReceiveLineTest : public SharedReceiveTest {
  protected:
   void SetUp() override {
     if (!device().serves_in_turn()) GTEST_SKIP() << "the device serves in no order";
   }
   bool exact() { return !device().threads(); }
-  // Each in turn, so that they wait in this order.
+  // The ends send one after the other, so that their messages wait in this order.
   void Wait(absl::Span<const int> order, int messages) {
     for (int i : order) {
       for (int m = 0; m < messages; ++m) ASSERT_EQ(from_[i]->Send(m, 0, 8), PostResult::kOk);
       Settle();
     }
   }
-  // Whether the device's own thread does what there is to do, and looks for more, while the test
-  // holds a lock that a late message would have it wait for.
+  // Whether the device's own thread gets through its work while the test holds a lock: a late
+  // message would make the thread wait for this lock.
   bool PassesBy() {
     Executor& executor = b().executor();
     for (int round = 0; device().threads() && round < 3; ++round) {
@@ -320,7 +320,7 @@ TEST_F(SharedReceiveLineTest, WhoGoesPassesItOn) {
   Wait({0, 1, 2, 3}, 1);
   ReceiveRequest request;
   request.segments = absl::MakeConstSpan(&segment, 1);
-  size_t served = 0;  // of those who went: where there are threads one may have been quick enough
+  size_t served = 0;  // of the pairs that left: with threads one may have been quick enough
   const auto post = [&] {
     request.id++;
     ASSERT_EQ(queue_->PostReceive(request), PostResult::kOk);
@@ -342,7 +342,7 @@ TEST_F(SharedReceiveLineTest, WhoGoesPassesItOn) {
   }
 }
 
-// The first one is woken, but who serves its completion queue does not come to it.
+// The first pair is woken, but the thread that serves its completion queue does not get to it.
 TEST_F(SharedReceiveLineTest, WhoIsNotServedDoesNotHoldUpTheOthers) {
   Make(4, 16);
   Wait({0, 1, 2, 3}, 1);
@@ -362,7 +362,7 @@ TEST_F(SharedReceiveLineTest, WhoIsNotServedDoesNotHoldUpTheOthers) {
   if (exact()) {
     EXPECT_EQ(GotOf(3), 0u);
   }
-  Settle();  // it comes, finds nothing, and is the next one again
+  Settle();  // the first pair is served, finds no receive, and is next in line again
   ASSERT_EQ(Post(2, 16, 8), PostResult::kOk);
   Settle();
   if (exact()) {
@@ -404,8 +404,8 @@ TEST_F(SharedReceiveLineTest, WhoDropsItsMessageDoesNotWait) {
   Expect(to_[1]->receives(), 8);
 }
 
-// Half of the pairs are polled, the others are served by the device alone; the queue is dry most of
-// the time, and some of the pairs end while they wait.
+// Half of the pairs are polled, the device alone serves the others; the queue is dry most of the
+// time, and some of the pairs end while they wait.
 TEST_F(SharedReceiveLineTest, NobodyIsForgotten) {
   if (!device().threads()) GTEST_SKIP() << "needs threads";
   constexpr int kPairs = 12, kGoing = 4, kMessages = 40;
@@ -415,7 +415,7 @@ TEST_F(SharedReceiveLineTest, NobodyIsForgotten) {
   std::atomic<int> next{0};
   std::vector<Segment> segments;
   for (int n = 0; n < kReceives; ++n) segments.push_back(to_[0]->At(8 * n, 8));
-  std::vector<std::jthread> posters;  // they end where this test does
+  std::vector<std::jthread> posters;  // they end with this test
   for (int t = 0; t < kThreads; ++t) {
     posters.emplace_back([&](const std::stop_token& stop) {
       for (int n; (n = next.fetch_add(1)) < kReceives;) {

@@ -15,7 +15,7 @@ namespace viaduct::verbs {
 inline constexpr Nanos kSoftSpin = 20'000;
 inline constexpr Nanos kSoftSettling = 20'000'000;
 
-// `limits`: the wire's own; the others are set here.
+// `limits` has the wire's own limits; the others are set here.
 inline std::unique_ptr<Context> OpenSoft(absl::string_view address, std::unique_ptr<Wire> wire,
                                          std::unique_ptr<Doorbell> doorbell,
                                          const DeviceAttributes& limits) {

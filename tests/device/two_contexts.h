@@ -1,4 +1,4 @@
-// The devices that run in real time: two contexts, and a clock to give up by.
+// A device that runs in real time: two contexts, and a time after which RunUntil gives up.
 #ifndef VIADUCT_TESTS_DEVICE_TWO_CONTEXTS_H_
 #define VIADUCT_TESTS_DEVICE_TWO_CONTEXTS_H_
 
@@ -13,7 +13,7 @@ namespace viaduct::verbs {
 
 class TwoContexts : public DeviceUnderTest {
  public:
-  // `settling`: for so long Settle polls.
+  // `settling`: how long Settle polls.
   TwoContexts(std::unique_ptr<Context> a, std::unique_ptr<Context> b, Nanos settling)
       : a_(std::move(a)), b_(std::move(b)), settling_(settling) {}
 

@@ -1,4 +1,4 @@
-// Memory windows: keys that begin and end by requests, the peer's invalidation, addresses from 0,
+// Memory windows: requests that make and end keys, invalidation by the peer, addresses from 0,
 // reads into remote keys.
 #include <memory>
 
@@ -214,7 +214,7 @@ TEST_F(WindowTest, AWindowOfAPairIsForThatPair) {
   Expect(other_from.sends(), 1, Status::kRemoteAccess);
 }
 
-// A send of the first bytes that also ends the peer's window.
+// Sends the first bytes and ends the peer's window.
 PostResult PostInvalidate(End& from, uint64_t id, size_t size, Key key, uint16_t flags = 0) {
   const Segment segment = from.At(0, size);
   SendRequest request;
@@ -282,7 +282,7 @@ TEST_F(WindowTest, OnlyAWindowOfThePairCanBeEnded) {
     ExpectBroken(to);
     ExpectBroken(from);
   }
-  // It is still good.
+  // The window can still be bound.
   Reached(Opcode::kWrite, to_->Address(0), Bind(*window, 0, 64));
 }
 
@@ -297,7 +297,7 @@ TEST_F(WindowTest, AddressesMayCountFromZero) {
 }
 
 TEST_F(WindowTest, ARegionMayCountFromZeroTowardsBothSides) {
-  // Its memory does not begin a page, which a device may ask for.
+  // The memory does not begin at a page boundary, as a device might require.
   constexpr size_t kPage = 4096;
   const size_t begin = 256 + (kPage - to_->Address(0) % kPage) % kPage;
   auto region = b().Register(to_->domain(), to_->memory().data() + begin, 1000,
@@ -316,7 +316,7 @@ TEST_F(WindowTest, ARegionMayCountFromZeroTowardsBothSides) {
   Expect(from_->receives(), 3);
   Expect(to_->sends(), 4);
   Reached(Opcode::kRead, 900, key, 100);
-  // A window of it is named as it counts.
+  // A bind to this region names addresses as the region counts them.
   auto window = NewWindow(WindowScope::kDomain);
   BindRequest request = to_->ToBind(6, *window, 0, 100, kRemoteRead);
   request.region = key;
@@ -344,7 +344,7 @@ TEST_F(WindowTest, AReadMayGoToARemoteKey) {
   ASSERT_EQ(to_->pair().PostSend(request), PostResult::kOk);
   EXPECT_EQ(Expect(to_->sends(), 1).length, 64u);
   EXPECT_EQ(to_->Get(0, 64), Pattern(64, 6));
-  // As a local key it opens nothing.
+  // As a local key it gives no access.
   request.id = 2;
   request.flags = 0;
   ASSERT_EQ(to_->pair().PostSend(request), PostResult::kOk);

@@ -14,7 +14,7 @@ import unittest
 
 PAYLOAD = 32768 - 16  # FP_PAYLOAD_SIZE
 ENDLESS = 1 << 42  # a sparse file that nobody receives to its end
-LIMIT = 64 << 20  # a length of files that the library's own shared memory stays below
+LIMIT = 64 << 20  # a limit on the length of files, above that of the library's own shared memory
 
 OK, REFUSED, USAGE, NO_CONNECTION, LOST, OUTPUT = range(6)
 
@@ -62,7 +62,7 @@ class Fetch(unittest.TestCase):
         server = self.start(os.environ["SERVER"], "-p", str(self.service), *options, self.root)
         line = server.stdout.readline()
         self.assertIn("files below", line, line or server.stderr.read())
-        # filed says so before it waits: on a busy machine fetch may be much earlier.
+        # filed says so before it waits for requests: on a busy machine fetch may come much earlier.
         self.grace = 20000
         return server
 
@@ -248,7 +248,7 @@ class Fetch(unittest.TestCase):
     def test_server_killed_leaves_no_piece(self):
         self.write_endless()
         server = self.serve()
-        # The disk is not filled where the death goes unnoticed.
+        # The limit keeps the disk from filling up if the death goes unnoticed.
         client = self.start_limited("endless", 1 << 34)
         part = os.path.join(self.out, "endless.part")
         deadline = time.monotonic() + 60

@@ -11,7 +11,7 @@
 
 #define SENDS 4
 
-/* One message; the payload are `count` bytes of whatever. */
+/* One message, with a payload of `count` arbitrary bytes. */
 struct lie_message {
   unsigned kind, count;
   long value;

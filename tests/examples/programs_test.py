@@ -59,7 +59,7 @@ class Programs(unittest.TestCase):
             with self.subTest(first + " comes first"):
                 service = random.randrange(1 << 32, 1 << 48)
                 arguments = {"wait": ("wait", service, 40), "ask": ("ask", service, 40, "localhost")}
-                # Whoever is not there yet is waited for as long as a person needs to start it.
+                # Each waits for the other for as long as a person needs to start it.
                 begun = [self._start("backtoback", *arguments.pop(first), VIADUCT_GRACE_MS="20000")]
                 begun += [self._start("backtoback", *other, VIADUCT_GRACE_MS="20000") for other in arguments.values()]
                 for process in begun:

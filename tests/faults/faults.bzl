@@ -41,7 +41,7 @@ def device_fault_test(name, deps, kinds = None, linkopts = []):
     Args:
       name: of the source.
       deps: beside the mock.
-      kinds: by device, for those that do not run all of them; without them there is name_test alone, with no kinds.
+      kinds: the kinds to run, by device, for devices that do not run all; None: there is only name_test, without kinds.
       linkopts: as everywhere.
     """
     native.cc_library(

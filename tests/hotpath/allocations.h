@@ -1,14 +1,14 @@
-// Counts what one thread allocates and frees: malloc and its relatives are this program's own, and
-// operator new comes to them too.
+// Counts what one thread allocates and frees: this program has its own malloc and its relatives,
+// and operator new calls them too.
 #ifndef VIADUCT_TESTS_HOTPATH_ALLOCATIONS_H_
 #define VIADUCT_TESTS_HOTPATH_ALLOCATIONS_H_
 
 namespace viaduct::hotpath {
 
-// False under a sanitizer, whose malloc stays.
+// False under a sanitizer, whose malloc stays in place.
 bool CountsAllocations();
 void StartCountingAllocations();
-// Calls of this thread since the start.
+// Returns the number of this thread's calls since the start.
 int StopCountingAllocations();
 
 }  // namespace viaduct::hotpath

@@ -72,7 +72,7 @@ TEST(ProcessFacts, SeeDescriptorsThreadsAndMemory) {
   const int fd = dup(0);
   EXPECT_EQ(OpenDescriptors(), descriptors + 1);
   close(fd);
-  for (int i = 0; i < 500 && Threads() > 1; ++i) usleep(10000);  // one that was joined goes
+  for (int i = 0; i < 500 && Threads() > 1; ++i) usleep(10000);  // joined threads leave
   EXPECT_EQ(Threads(), 1);
   EXPECT_GT(PssKib(), 0);
 }

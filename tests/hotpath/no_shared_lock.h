@@ -1,5 +1,5 @@
-// No two endpoints share a lock, although they have adapter, zone, region and process in common: a
-// thread that stands still anywhere in its posts and polls stops nobody else's.
+// No two endpoints share a lock, even if they have the adapter, zone, region and process in common:
+// a thread that is stopped anywhere in its posts and polls stops no other thread's.
 #ifndef VIADUCT_TESTS_HOTPATH_NO_SHARED_LOCK_H_
 #define VIADUCT_TESTS_HOTPATH_NO_SHARED_LOCK_H_
 
@@ -18,7 +18,7 @@ void NobodyWaitsForAStoppedThread() {
   for (int c = 0; c < 2; ++c) program.Exchange(c);
   StoppableThread other([&] { program.Exchange(0); });
   for (int i = 0; i < kStops; ++i) {
-    // Else it would be stopped where it was let go.
+    // Otherwise the other thread would be stopped again where it was let go.
     for (int free = i % 8; free > 0; --free) program.Exchange(1);
     other.Stop();
     program.Exchange(1);

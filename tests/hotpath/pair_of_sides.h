@@ -1,4 +1,4 @@
-// Two sides of one kind, connected: in the server's and in the client's process of a test.
+// Two connected sides of one kind, in the server's and in the client's process of a test.
 #ifndef VIADUCT_TESTS_HOTPATH_PAIR_OF_SIDES_H_
 #define VIADUCT_TESTS_HOTPATH_PAIR_OF_SIDES_H_
 
@@ -48,7 +48,7 @@ void AddConnections(Side& side, bool active, size_t count) {
   }
 }
 
-// Both sides come here; each gets the other's value.
+// Both sides call this, and each gets the other's value.
 template <typename T>
 T Exchange(Peer& peer, const T& mine) {
   peer.Send(mine);

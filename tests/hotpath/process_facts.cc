@@ -19,7 +19,7 @@ int Entries(const char* folder) {
 
 }  // namespace
 
-int OpenDescriptors() { return Entries("/proc/self/fd") - 1; }  // without the folder's own
+int OpenDescriptors() { return Entries("/proc/self/fd") - 1; }  // without that of the folder itself
 
 int Threads() { return Entries("/proc/self/task"); }
 

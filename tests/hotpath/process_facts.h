@@ -11,7 +11,7 @@ int Threads();
 // Proportional set size of this process without files: a page shared by two counts half in each.
 // KiB.
 long PssKib();
-// Of CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
+// `clock`: CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
 double SecondsOf(clockid_t clock);
 
 }  // namespace viaduct::hotpath

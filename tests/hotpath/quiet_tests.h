@@ -1,9 +1,9 @@
 // Posting and polling up to 4 KiB makes no system call and allocates nothing.
 //
-// Messages go in batches, and each side must have one batch without any of it. A path that does it
-// now and then would never have one; but a system call is right where the peer was asleep, and a
-// peer that the machine does not let run is put to sleep by its own control thread; and a queue
-// grows once when it holds more events than ever before.
+// Messages go in batches, and each side must have one batch without any of these. A path that makes
+// them now and then would never have such a batch. Single ones are legitimate: a peer that was
+// asleep is woken by a system call, and a peer that the machine does not let run is put to sleep by
+// its own control thread; and a queue grows once when it holds more events than ever before.
 #ifndef VIADUCT_TESTS_HOTPATH_QUIET_TESTS_H_
 #define VIADUCT_TESTS_HOTPATH_QUIET_TESTS_H_
 
@@ -19,7 +19,7 @@
 
 namespace viaduct::hotpath {
 
-// Enough to go round every ring several times.
+// Enough messages to go round every ring several times.
 inline constexpr uint64_t kRoundsInBatch = 400;
 inline constexpr int kMaxBatches = 1000;  // on a busy machine
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What the engine and its faces cost above bare calls of libibverbs, over a mock of it.
 
-Exact: no system call and no allocation in posts and polls. Instructions: a quarter above what README.md tells, so that a
-change that makes a message dearer fails here and a change of the compiler does not. They mean something in an optimized
-build alone (--config=opt, which says so in VIADUCT_OPTIMIZED; a stage of .ci/run).
+System calls and allocations are exact: none in posts and polls. Instructions may be a quarter above those in README.md, so
+that a change that makes a message dearer fails here and a change of the compiler does not. They mean something only in an
+optimized build (--config=opt, which says so in VIADUCT_OPTIMIZED; a stage of .ci/run).
 """
 
 import importlib.machinery
@@ -26,7 +26,7 @@ _ROWS = {"device": "`verbs/rdma` alone", "vipl": "VIPL", "dat1": "uDAPL 1.2", "d
 
 
 def prices():
-    """{script: instructions of one message above the bare calls} out of README.md."""
+    """{script: instructions of one message above the bare calls}, from README.md."""
     with open(_FOLDER + "/README.md", encoding="utf-8") as readme:
         text = readme.read()
     return {script: int(re.search(r"(?m)^\| %s \|.*\| (\d+) \|$" % re.escape(row), text).group(1)) for script, row in _ROWS.items()}

@@ -11,11 +11,12 @@
 
 namespace viaduct::hotpath {
 
-// The control thread takes what nobody polls for a millisecond, and wakes for it: one batch must be
+// The control thread wakes up to take what nobody has polled for a millisecond. One batch must be
 // without that, as in quiet_tests.h.
 inline constexpr int kMaxBatches = 100;
 
-// "quiet" behind the number of messages: the counts of another run are told, which valgrind cannot.
+// With "quiet" after the number of messages, the program also prints the counts of another run,
+// which is not possible under valgrind.
 template <typename Side>
 int RunQuietScript(int argc, char** argv) {
   if (argc < 3 || strcmp(argv[2], "quiet") != 0) return RunScript<Side>(argc, argv);

@@ -32,7 +32,7 @@ TYPED_TEST_SUITE_P(IdleTest);
 TYPED_TEST_P(ResourceTest, DescriptorsAndThreadsDoNotGrowWithConnections) {
   RunConnected<TypeParam>(ShallowQueues(), [](TypeParam& side, Peer& peer, bool active) {
     Exchange(peer, true);
-    // What the first connection needed for a moment only is still being closed, perhaps.
+    // What the first connection needed only for a moment may not be closed yet.
     AddConnections(side, active, 2);
     Exchange(peer, true);
     const int descriptors = OpenDescriptors(), threads = Threads();

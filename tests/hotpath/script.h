@@ -52,8 +52,8 @@ __attribute__((noinline)) void ScriptMeasured(Side& one, Side& two, int messages
   }
 }
 
-// MESSAGES on the command line; callgrind counts inside ScriptMeasured only. `afterwards` gets both
-// sides and MESSAGES.
+// MESSAGES is the first argument; callgrind counts only inside ScriptMeasured. `afterwards` gets
+// both sides and MESSAGES.
 template <typename Side>
 int RunScript(int argc, char** argv,
               const std::function<void(Side&, Side&, int)>& afterwards = nullptr) {

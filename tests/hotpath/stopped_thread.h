@@ -17,10 +17,10 @@ class StoppableThread {
   StoppableThread(const StoppableThread&) = delete;
   StoppableThread& operator=(const StoppableThread&) = delete;
 
-  // Returns when it stands still.
+  // Returns when the thread has stopped.
   void Stop();
-  // False: it went on by itself before, because nobody let it go for so long that whoever was to do
-  // it must have been waiting for it.
+  // False: the thread had already gone on by itself. It stood for so long that the caller must have
+  // been waiting for it.
   bool LetGo();
 
  private:

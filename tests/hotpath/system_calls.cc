@@ -15,8 +15,8 @@
 #define PR_SYS_DISPATCH_ON 1
 #endif
 
-// The return from the handler is a system call itself: made here, in the range that the kernel is
-// told to let pass, because counting goes on before it.
+// The handler returns by a system call, when counting is on again. So this call is made here, in
+// the address range that the kernel is told to let pass.
 extern "C" void ViaductHotpathReturn();
 extern "C" void ViaductHotpathReturnEnd();
 asm(R"(
@@ -44,7 +44,7 @@ volatile char selector = kLetPass;
 volatile int count = 0;
 long calls[kKept];
 
-// The kernel's own, with the restorer that libc hides.
+// The kernel's own sigaction, with the restorer that libc hides.
 struct KernelSigaction {
   void (*handler)(int, siginfo_t*, void*);
   unsigned long flags;
@@ -82,7 +82,7 @@ SystemCallCounter::SystemCallCounter() {
   KernelSigaction action = {OnCall, SA_SIGINFO | kRestorer, ViaductHotpathReturn, 0};
   const auto start = reinterpret_cast<unsigned long>(&ViaductHotpathReturn);
   const auto end = reinterpret_cast<unsigned long>(&ViaductHotpathReturnEnd);
-  // The kernel compares the address behind the instruction: one more byte.
+  // The kernel compares the address after the instruction, so the range is one byte longer.
   supported_ = syscall(SYS_rt_sigaction, SIGSYS, &action, nullptr, sizeof action.mask) == 0 &&
                prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, start, end + 1 - start,
                      &selector) == 0;

@@ -20,7 +20,7 @@ class SystemCallCounter {
   bool supported() const { return supported_; }
 
   void Start();
-  // Of this thread since Start.
+  // Returns the number of this thread's calls since Start.
   int Stop();
   // The numbers of the calls, for a message.
   static std::string Calls();

@@ -1,4 +1,4 @@
-// A wait spins for a moment and then sleeps; who posts makes a system call to wake a sleeper.
+// A wait spins for a moment and then sleeps; a post makes a system call to wake a sleeper.
 #ifndef VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
 #define VIADUCT_TESTS_HOTPATH_WAITING_TESTS_H_
 

@@ -1,4 +1,4 @@
-/* What a DAT program hears when something is wrong with an RDMA device, its rights, or the peer.
+/* What a DAT program is told when something is wrong with an RDMA device, its rights, or the peer.
  *
  * usage: bad_input ADAPTER open                   opens it
  *        bad_input ADAPTER memory                 registers 16 MiB
@@ -8,7 +8,7 @@
  *        bad_input ADAPTER give-up                accepts, disconnects before the peer has said a
  * word, and opens it once more
  *
- * A line for each step: its name and what was answered.
+ * Prints a line for each step: its name and the result.
  */
 #include <arpa/inet.h>
 #include <dat2/udat.h>

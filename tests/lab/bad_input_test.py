@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a program over an RDMA device hears when something is wrong, and what the log tells to do about it."""
+"""What a program over an RDMA device is told when something is wrong, and what the log says to do about it."""
 
 import os
 import unittest
@@ -11,7 +11,7 @@ _VIA = os.path.realpath("tests/lab/bad_input_via")
 _CUT = {"dat": os.path.realpath("tests/lab/cut_dat"), "via": os.path.realpath("tests/lab/cut_via")}
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 
-# Other programs at ports: one hangs up, one says nothing. None that speaks another language: siw of kernel 6.1 follows a
+# Other programs at ports: one hangs up, the others say nothing. None speaks another protocol: siw of kernel 6.1 follows a
 # null pointer when bytes that are no answer look like one with private data (cm_event_handler, kmemdup).
 _STRANGERS = """
 import socket, threading, time
@@ -30,7 +30,7 @@ print("ready", flush=True)
 time.sleep(1000)
 """
 
-# Offers to speak first, as MPA's peers do; speaks when ours has said that all is done, and hears it hang up.
+# A peer that offers to speak first, as MPA's peers do. It speaks when ours has said that all is done, and sees it hang up.
 _MUTE = """
 import socket, time
 talk = socket.create_connection(("10.9.0.1", 7199))
@@ -95,7 +95,7 @@ tail -n +1 'log of '*
 
 class BadInput(unittest.TestCase):
     def _parts(self, output):
-        """From what stands behind ==== to what follows."""
+        """Maps the rest of each line that begins with ==== to the lines after it."""
         return dict(part.split("\n", 1) for part in output.split("==== ")[1:])
 
     def _run(self, driver, script):
@@ -106,7 +106,7 @@ class BadInput(unittest.TestCase):
         return output
 
     def _expect(self, output, *lines):
-        """The lines, or parts of them, in this order."""
+        """Fails unless the output has these lines, or parts of lines, in this order."""
         at = 0
         for line in lines:
             found = output.find(line, at)
@@ -175,11 +175,11 @@ sort waited
                      "other side: ESTABLISHED", "the adapter: IA_CATASTROPHIC", "the device is being removed", cure,
                      "and of VIPL", "close: VIP_SUCCESS", "the NIC: VIP_ERROR_CATASTROPHIC", cure,
                      "wait: VIP_ERROR_RESOURCE")
-        # The first one to hear of it hangs up on the other.
+        # The side that is notified first hangs up on the other.
         self.assertRegex(output, "other side: (BROKEN|DISCONNECTED)")
 
     def _peers(self, driver, command, addresses):
-        """From each ADDRESS PORT, or other words, to what the command said of them, log lines included, beside the strangers."""
+        """Maps each ADDRESS PORT, or other words, to what the command said of it, log included, while the strangers run."""
         output = self._run(driver, """
 export VIADUCT_LOG=info
 python3 -c '%s' >ready & strangers=$!
@@ -192,11 +192,11 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         return said
 
     def _expect_cures(self, said, cures):
-        """What the log tells to do about each peer."""
+        """Fails unless the log says what to do about each peer."""
         for peer, cure in cures.items():
             self.assertIn(cure, said[peer])
 
-    # A peer that hangs up before it has answered and one that says no are the same to the kernel.
+    # To the kernel, a peer that hangs up before it has answered is the same as one that rejects.
     def test_peers_over_siw(self):
         addresses = ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7001", "10.9.0.1 7002")
         said = self._peers("siw", "run siw0 connect", addresses)
@@ -220,7 +220,7 @@ for _ in $(seq 300); do grep -q ready ready && break; sleep 0.1; done
         self.assertIn("listen: DAT_CONN_QUAL_IN_USE\n", said)
         self.assertIn("siw0: port 7199 of 10.9.0.1 is taken; rdma resource show cm_id, or ss -ltnp, may say by whom", said)
 
-    # Until the peer has spoken the kernel lets everybody wait who would end it.
+    # Until the peer has spoken, the kernel blocks everybody who tries to end the connection.
     def test_an_accept_is_given_up_over_siw(self):
         output = self._run("siw", """
 mkfifo go
@@ -248,7 +248,7 @@ wait $holder
 """)
         self._expect(output, "open: DAT_SUCCESS", "listen: DAT_CONN_QUAL_IN_USE", "status 0")
 
-    # The kernel asks the wire for any address there, and dummy0 hears everything.
+    # The kernel asks the wire for any address there, and dummy0 takes every packet.
     def test_peers_over_rxe(self):
         said = self._peers("rxe", "run rxe0 connect", ("192.0.2.77 7000", "10.9.0.1 7000", "10.9.0.1 7002"))
         self.assertRegex(said["192.0.2.77 7000"], "outcome: (UNREACHABLE|TIMED_OUT)\n")
@@ -265,7 +265,7 @@ wait $holder
         self._expect_cures(said, {"10.9.0.1 7000": _NOBODY})
 
     def _cut(self, face, client, server):
-        """(what was said, connected, with the peer's link down, with the own one down) where links are cut."""
+        """Cuts links; returns what was said when connected, with the peer's link down, and with the own link down."""
         values = {"module": _MODULE, "client": client, "server": server, "serve": _CUT["dat"]}
         if face == "dat":
             values.update(cut=_CUT["dat"] + " a", connect=_PROGRAM + " a connect")
@@ -288,7 +288,7 @@ wait $holder
         for said in (peer_down, own_down):
             self.assertIn("outcome: UNREACHABLE\nstatus 0\n", said)
 
-    # Silence, or the kernel found no neighbour before the limit.
+    # Either nothing answered, or the kernel found before the limit that there is no neighbour.
     def _cut_via(self, client, server):
         connected, peer_down, own_down = self._cut("via", client, server)
         self.assertRegex(connected, "^(viaduct: warn: .*: VIP_ERROR_CONN_LOST: connection lost\n)?"

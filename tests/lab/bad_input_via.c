@@ -1,5 +1,5 @@
-/* What a VIPL program hears when something is wrong with an RDMA device, its rights, the peer or
- * the way there.
+/* What a VIPL program is told when something is wrong with an RDMA device, its rights, the peer or
+ * the path to it.
  *
  * usage: bad_input_via NIC open                     opens it
  *        bad_input_via NIC memory                   registers 16 MiB
@@ -8,7 +8,7 @@
  *        bad_input_via NIC ADDRESS PORT [COMMAND]   runs COMMAND when the NIC is open, and
  * connects, with a limit of 8 seconds, at a reliable level
  *
- * A line for each step: its name and what was answered; of a connection the state of the VI, too.
+ * Prints a line for each step: its name and the result; for a connection also the VI's state.
  */
 #include <semaphore.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A face's conformance tests over siw and rxe, but for the exceptions that verbs/README.md lists, which must fail."""
+"""A face's conformance tests over siw and rxe. The exceptions that verbs/README.md lists must fail."""
 
 import glob
 import os
@@ -15,7 +15,7 @@ _PROGRAMS = "tests/conformance/vipl/*_iwarp_test" if _FACE == "vipl" else "tests
 
 _EXCEPTION = re.compile(r"\| (dat|vipl) \| [^|]+ \| `([\w/]+\.[\w/]+)` \| ([a-z0-9., ]+) \| (.+) \|$")
 
-# What has nothing to say over a device, and says why: no other test may skip.
+# The tests that have nothing to check over a device, and skip with a reason. No other test may skip.
 _SKIPS = {
     "dat12": {
         "CrReject.S_BadPrivateDataLeavesTheRequest",
@@ -32,12 +32,12 @@ _SKIPS = {
     },
 }
 
-# What is to pass has much time, what is to fail has little: slowness, seconds, attempts.
+# A test that must pass has much time, one that must fail has little: slowness, seconds, attempts.
 _PASSES, _FAILS = (4, 400, 2), (1, 60, 1)
 
 
 def exceptions(driver, table):
-    """From test to reason, of this face over that driver."""
+    """Maps the tests that are exceptions for this face over that driver to their reasons."""
     face = _FACE.rstrip("0123456789")
     rows = [_EXCEPTION.match(line.strip()) for line in table]
     return {row.group(2): row.group(4) for row in rows

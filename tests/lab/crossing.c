@@ -1,5 +1,5 @@
 /* Two DAT programs that write to each other and read from each other at the same time, in transfers
- * of many segments. Where a segment of one came between those of another siw would end the
+ * of many segments. If a segment of one transfer came between those of another, siw would end the
  * connection.
  *
  * usage: crossing ADAPTER serve|ADDRESS
@@ -15,7 +15,7 @@ enum { kPort = 7193, kBytes = 512 * 1024, kRounds = 4, kPairs = 2, kClient = 0, 
 
 static struct room {             /* one region */
   unsigned char shown[kBytes];   /* the peer reads it */
-  unsigned char written[kBytes]; /* the peer writes it; right behind */
+  unsigned char written[kBytes]; /* the peer writes it; follows `shown` */
   unsigned char place[kPairs][kBytes];
   struct hello { /* big-endian */
     uint64_t address;

@@ -9,7 +9,7 @@ from tests.lab import lab
 _CROSSING = os.path.realpath("tests/lab/crossing")
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b. Without a CRC: in one of some forty runs siw (Linux 6.1)
+# siw is in namespace a; our process in b sees no RDMA support. Without a CRC, because in one of some forty runs siw (Linux 6.1)
 # counts the payload of some segment twice in it.
 _SCRIPT = """
 set -u

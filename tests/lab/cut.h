@@ -1,4 +1,4 @@
-/* What the programs whose link is cut agree on: cut_dat.c and cut_via.c. */
+/* What cut_dat.c and cut_via.c, the programs whose link is cut, have in common. */
 #ifndef TESTS_LAB_CUT_H
 #define TESTS_LAB_CUT_H
 

@@ -4,8 +4,8 @@
  *        cut_dat ADAPTER ADDRESS COMMAND
  *
  * The client posts sends, has COMMAND cut the link, posts a read and more sends, none of which the
- * peer can answer, ends the connection abruptly and connects again, with a limit of 8 seconds. A
- * line for each step.
+ * peer can answer, ends the connection abruptly and connects again, with a limit of 8 seconds. It
+ * prints a line for each step.
  */
 #include <stdio.h>
 #include <stdlib.h>

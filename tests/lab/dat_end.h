@@ -1,5 +1,5 @@
 /* One end of the conversations of this folder, as a DAT program: an adapter, its queues, one
- * region. What fails ends the program with a line that says what. */
+ * region. Any failure ends the program with a line that says what has failed. */
 #ifndef TESTS_LAB_DAT_END_H
 #define TESTS_LAB_DAT_END_H
 
@@ -15,20 +15,20 @@ extern DAT_RMR_CONTEXT remote_key; /* of the region */
 
 void must(DAT_RETURN result, const char *what);
 
-/* The adapter, its queues, and a region for everything that both sides may do. */
+/* Opens the adapter, its queues, and a region that allows everything to both sides. */
 void open_adapter(char *name, void *memory, size_t bytes);
 DAT_EP_HANDLE make_endpoint(void);
 
 DAT_EVENT next(DAT_EVD_HANDLE evd, const char *what);
-/* The next event of the connections is this one. */
+/* Waits for the next event of the connections, which must be this one. */
 DAT_EVENT await_connection(DAT_EVENT_NUMBER number);
-/* How much the next transfer moved, which went well. */
+/* Waits for the next transfer, which must succeed; returns how much it moved. */
 DAT_VLEN await_transfer(DAT_EVD_HANDLE evd, const char *what);
 
 void post_receive(DAT_EP_HANDLE endpoint, void *start, uint32_t bytes);
 void post_send(DAT_EP_HANDLE endpoint, void *start, uint32_t bytes);
 enum direction { kRead, kWrite };
-/* Between here and the peer's memory; move returns when it is done. */
+/* A transfer between `here` and the peer's memory; move returns when it is done. */
 void start_moving(DAT_EP_HANDLE endpoint, enum direction direction, void *here, uint32_t bytes,
                   uint64_t there, uint32_t key);
 void move(DAT_EP_HANDLE endpoint, enum direction direction, void *here, uint32_t bytes,

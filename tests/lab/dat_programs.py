@@ -1,8 +1,8 @@
 """Debian's DAT programs between two ends: the shell functions of their tests in the lab.
 
-An end is a shell function of the test's that runs a command with a library, in the test's idea of a host. `listening NAMESPACE
-PORT`, the test's too, waits until somebody listens there. Both ends call their adapter `lab`: dtest's client takes its server's
-name for it.
+An end is a shell function of the test: it runs a command with a library, on what the test uses as a host. `listening NAMESPACE
+PORT`, also a function of the test, waits until somebody listens there. Both ends call their adapter `lab`, because dtest's
+client uses its server's name for it.
 """
 
 DTEST = (
@@ -14,7 +14,7 @@ DTEST = (
 )
 DTESTSRQ = ("-b 1024 -c 1 -S 1", "-b 1024 -c 10 -S 1", "-b 1024 -c 10 -S 0")
 DTESTX = ("", "-p")  # with counters
-# What stands before and behind the address in dapltest's command line.
+# What comes before and after the address in dapltest's command line.
 DAPLTEST = (
     ("-T T -i 20 -t 1 -w 1", "client SR 256 server SR 256"),
     ("-T T -i 20 -t 1 -w 1", "client SR 256 server RW 4096 server SR 256"),

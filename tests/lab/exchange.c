@@ -42,7 +42,7 @@ static int is_painted(const unsigned char *from, size_t bytes, enum role role, i
 
 static enum role other(enum role role) { return role == kClient ? kServer : kClient; }
 
-/* Data whose size the receiver cannot know begin with it. */
+/* Data of a size that the receiver cannot know begin with this size. */
 int make_data(unsigned char *data, int most, enum role sender, int step) {
   const int wanted = kSteps[step].private_data;
   const int size = wanted == kWhatThereIs ? most : wanted;

@@ -1,10 +1,10 @@
 /* One conversation between two programs, client and server, each with either face: exchange_dat.c
- * and exchange_via.c. It is a row of connections, kSteps. Where a step is accepted both ends
- * send, read and write, and then one of them ends the connection: gracefully behind a last message,
- * or abruptly while receives are posted. What is not as agreed ends the program with a line that
- * says what.
+ * and exchange_via.c. It is a sequence of connections, kSteps. If a step is accepted, both ends
+ * send, read and write, and then one of them ends the connection: gracefully after a last message,
+ * or abruptly while receives are posted. Anything that is not as agreed ends the program with a
+ * line that says what.
  *
- * DAT's private data are painted, both ways and with a reject; VIPL has none, and its peer sees
+ * DAT's private data have a pattern, both ways and with a reject; VIPL has none, and its peer sees
  * none.
  */
 #ifndef TESTS_LAB_EXCHANGE_H
@@ -39,20 +39,20 @@ struct hello { /* big-endian */
 
 struct room {                    /* in one region */
   unsigned char shown[kShown];   /* the peer reads it */
-  unsigned char written[kShown]; /* the peer writes it; right behind */
+  unsigned char written[kShown]; /* the peer writes it; follows `shown` */
   unsigned char place[kShown];
   unsigned char letter[kLetter];
   unsigned char received[kReceives][kLetter];
   struct hello hello;
 };
 
-/* What a face does on its connection, each until it is done. */
+/* What a face does on its connection; each function waits until it is done. */
 struct connection {
   struct room *room;
   uint32_t key; /* of the region */
   int is_dat, peer_is_dat;
   void (*say)(void *start, uint32_t bytes);
-  void (*start_saying)(void *start, uint32_t bytes); /* not until it is done */
+  void (*start_saying)(void *start, uint32_t bytes); /* does not wait */
   uint32_t (*hear)(unsigned char **start);
   void (*read)(void *here, uint32_t bytes, uint64_t there, uint32_t key);
   void (*write)(void *here, uint32_t bytes, uint64_t there, uint32_t key);
@@ -61,17 +61,17 @@ struct connection {
 void fail(int step, const char *what);
 void expect(int step, int right, const char *what);
 
-/* Private data of a step by who sends them, and whether these are they. */
+/* Make the private data of a step's sender, and check whether these are they. */
 int make_data(unsigned char *data, int most, enum role sender, int step);
 int are_data(const unsigned char *data, int size, enum role sender, int step);
 
 /* Paints what the peer may read, before the connection. */
 void prepare(const struct connection *connection, enum role role, int step);
-/* Everything that both ends do. When it returns to the ender, the peer waits for the end, with one
- * send that may not be confirmed yet. */
+/* Does everything that both ends do. When it returns to the ender, the peer waits for the end, with
+ * one send that may not be confirmed yet. */
 void talk(const struct connection *connection, enum role role, int step);
-/* Before a graceful end, which DAT alone has: the ender's last message, which it need not wait for,
- * and what its peer makes of it. */
+/* Before a graceful end, which only DAT has: the ender's last message, for which it need not wait,
+ * and its receipt by the peer. */
 int has_last_letter(const struct connection *connection, enum role role, int step);
 uint32_t last_letter(const struct connection *connection, enum role role, int step);
 void hear_last_letter(const struct connection *connection, enum role role, int step);

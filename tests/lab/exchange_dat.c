@@ -2,8 +2,8 @@
  *
  * usage: exchange_dat ADAPTER serve|ADDRESS dat|via
  *
- * The last word is what the peer is. A VIPL server listens only while it waits, so its client asks
- * again while nobody listens.
+ * The last word says what the peer is. A VIPL server listens only while it waits, so its client
+ * tries again while nobody listens.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """One conversation of a server and a client (exchange.h) with our library at both ends, each with either face, in both roles: one
-end on siw, and one a process without RDMA or on siw too."""
+end is on siw, the other is a process without RDMA, or on siw too."""
 
 import os
 import unittest
@@ -13,7 +13,7 @@ _UNRELIABLE = os.path.realpath("tests/lab/unreliable")
 _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _FACES = ("dat", "via")
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b, unless it is to have it.
+# siw is in namespace a; our process in b sees no RDMA support, unless it is to have it.
 _SCRIPT = """
 set -u
 cd /tmp

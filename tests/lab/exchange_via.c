@@ -2,7 +2,7 @@
  *
  * usage: exchange_via NIC serve|ADDRESS dat|via
  *
- * The last word is what the peer is.
+ * The last word says what the peer is.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ static struct memory { /* registered as one region */
 } memory __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT)));
 
 static VIP_VI_HANDLE vi;
-static int errors[2]; /* a pipe: the codes that the library calls back */
+static int errors[2]; /* a pipe with the codes of the library's error callbacks */
 
 static void say(void *start, uint32_t bytes) {
   fill(&memory.request, start, bytes);
@@ -52,7 +52,7 @@ static void write_there(void *here, uint32_t bytes, uint64_t there, uint32_t key
 static struct connection connection = {&memory.room, 0,    0,          0,          say,
                                        start_saying, hear, read_there, write_there};
 
-/* What an endpoint can keep to: who asks for one at a port has no header (dat/core/FORMAT.md). */
+/* What an endpoint can keep to: a request for one at a port has no header (dat/core/FORMAT.md). */
 static VIP_RELIABILITY_LEVEL level(void) {
   return connection.peer_is_dat ? VIP_SERVICE_RELIABLE_DELIVERY : VIP_SERVICE_RELIABLE_RECEPTION;
 }
@@ -73,7 +73,7 @@ static void note_error(void *context, VIP_ERROR_DESCRIPTOR *error) {
   if (write(errors[1], &code, sizeof code) != sizeof code) _exit(1);
 }
 
-/* Its next code, within the patience; 0 if there is none. */
+/* The next error code within `patience`; 0 if there is none. */
 static int next_error(int patience) {
   struct pollfd waiting = {errors[0], POLLIN, 0};
   int code = 0;

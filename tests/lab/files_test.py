@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The examples' file servers and client (credits by immediate data) between siw and a soft device, in both roles: what both
-ends agree on above the wire."""
+"""The examples' file servers and client (credits by immediate data) between siw and a soft device, in both roles. Tests what
+both ends agree on above the wire."""
 
 import os
 import unittest
@@ -11,7 +11,7 @@ _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _FETCH = os.path.realpath("vipl/examples/fetch")
 _SERVERS = {"via": os.path.realpath("vipl/examples/filed"), "dat": os.path.realpath("dat/examples/dfiled")}
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b.
+# siw is in namespace a; our process in b sees no RDMA support.
 _SCRIPT = """
 set -u
 cd /tmp

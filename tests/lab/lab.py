@@ -1,4 +1,4 @@
-"""A test's way into tools/lab."""
+"""Runs a test's script by tools/lab."""
 
 import os
 import re
@@ -16,7 +16,7 @@ _NOT_HERE = "tools/lab: not here: "
 _CRASHED = "tools/lab: crashed: "
 _ATTEMPTS = 3
 
-# How many faults the guest's kernel has noted, behind every script, and what they are. A soft lockup is none: under emulation
+# After every script, prints how many faults the guest's kernel has logged, and these. A soft lockup is none: under emulation
 # it means that the host is busy.
 _KERNEL = "==== faults in the kernel's log: "
 _JUDGED = """
@@ -31,10 +31,10 @@ exit $status
 """
 
 def run(driver, script, net="one", seconds=200):
-    """(exit status, output) of `script` in the lab; skips the test with the reason where there can be no lab, and fails it where
-    the guest's kernel has noted a fault. If QEMU crashes, the script runs anew, in a new guest.
+    """Runs `script` in the lab; returns (exit status, output). Skips the test with the reason if there can be no lab, and fails
+    it if the guest's kernel has logged a fault. If QEMU crashes, the script runs again in a new guest.
 
-    Behind the output of a script that failed comes what tools/lab said itself, if anything.
+    The output of a script that failed is followed by what tools/lab itself said, if anything.
     """
     command = ["tools/lab", "--net=" + net, "--seconds=%d" % seconds, driver,
                _JUDGED % {"script": script, "kernel": _KERNEL}]

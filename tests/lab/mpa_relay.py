@@ -2,8 +2,8 @@
 
 usage: mpa_relay.py none|write|read PORT ADDRESS TARGET
 
-It offers the responder the peer-to-peer model with that first message alone, or without a model, whatever the initiator
-offers, and prints which of these the responder's answer names (RFC 6581).
+Whatever the initiator offers, the relay offers the responder the peer-to-peer model with only that first message, or no
+model, and prints which of these the responder's answer names (RFC 6581).
 """
 
 import contextlib

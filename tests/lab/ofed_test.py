@@ -9,9 +9,9 @@ from tests.lab import dat_programs, lab
 _OWN = os.path.dirname(os.path.realpath("dat/api/libdat2.so.2"))
 _ENGINE = os.path.dirname(os.path.realpath("dat/core/libviaduct.so.1"))
 
-# Debian's library in namespace a, ours in b. Both call the adapter `lab`: dtest's client takes its server's name for it. Without CRC,
-# as two siws talk: dtest fills a buffer that its peer may be reading already, and siw takes its bytes once for the CRC and once to
-# send them.
+# Debian's library in namespace a, ours in b. Both call the adapter `lab`: dtest's client uses its server's name for it. Without CRC,
+# as two siws talk: dtest fills a buffer that its peer may already be reading, and siw takes the buffer's bytes once for the CRC and
+# once to send them.
 _SETUP = """
 set -u
 cd /tmp

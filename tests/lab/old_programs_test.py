@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The programs of vipl/examples, unchanged, over the lab's adapter: each lives on one habit of old programs, one has sem_wait and
-sem_post of its own, which rdma-core's calls must not reach. /etc/vip_nics gives the names that are in them to the adapter."""
+"""The programs of vipl/examples, unchanged, over the lab's adapter. Each depends on one habit of old programs; one has its own
+sem_wait and sem_post, which rdma-core's calls must not reach. /etc/vip_nics gives the adapter the names that the programs use."""
 
 import os
 import subprocess
@@ -54,12 +54,12 @@ _SAID += ["flood: 0: rank %d of 2: 2000 messages" % rank for rank in range(2)]
 _SAID += ["alltoall: 0: rank %d of 4: 50 rounds" % rank for rank in range(4)]
 
 
-# What librdmacm calls.
+# The functions that librdmacm calls.
 _SEMAPHORES = {"sem_init", "sem_wait", "sem_post", "sem_destroy"}
 
 
 class OldPrograms(unittest.TestCase):
-    # Without that no library would meet them, whatever it is loaded with.
+    # If the program did not export them, no library would ever call them, whatever it is loaded with.
     def test_the_semaphores_are_shown_to_libraries(self):
         shown = subprocess.run(["nm", "-D", "--defined-only", _FOLDER + "/semaphores"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, check=True).stdout.decode()

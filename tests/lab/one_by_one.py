@@ -1,5 +1,5 @@
-"""Tests of GoogleTest programs in the lab, each in a process of its own: one that hangs costs its own time, and nothing of it is
-left for the next."""
+"""Tests of GoogleTest programs in the lab, each in a process of its own: a test that hangs costs only its own time, and leaves
+nothing for the next."""
 
 import collections
 import os
@@ -9,11 +9,11 @@ from tests.lab import lab
 
 _LIBRARY = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 
-# A test, and the command whose filter it is; the process ends after its seconds. Over siw it has so many attempts: a message
-# may get stuck in the kernel there (verbs/rdma/README.md, "What verbs cannot do").
+# A test, the command that takes it as its filter, the seconds after which the process is ended, and the attempts over siw,
+# where a message may get stuck in the kernel (verbs/rdma/README.md, "What verbs cannot do").
 Try = collections.namedtuple("Try", "test command seconds attempts")
 
-# "passed", "skipped" or "failed"; the reason of a skip, or what a failed attempt said.
+# end: "passed", "skipped" or "failed"; text: the reason of a skip, or what a failed attempt said.
 Answer = collections.namedtuple("Answer", "end text")
 
 _SCRIPT = """
@@ -56,13 +56,13 @@ def concerns(cell, driver):
 
 
 def conformance(program, test, slowness, seconds, attempts):
-    """A Try of a program of the conformance harness. A body has its own time, 30 s as a rule, times the slowness."""
+    """A Try of a program of the conformance harness. The slowness multiplies a body's own time, which is usually 30 s."""
     return Try(test, "%s --wire=rdma --slowness=%d" % (program, slowness), seconds, attempts)
 
 
 def run(case, driver, tries, seconds=200):
-    """From test to Answer, for Trys over the guest's RDMA device; a test passes by its output and its exit status. Skips are
-    printed, and what a first attempt said. The guest ends after `seconds`.
+    """Runs Trys over the guest's RDMA device; returns the Answer of each test. A test passes by its output and its exit status.
+    Prints the skips, and what a failed first attempt said. The guest ends after `seconds`.
 
     The default route makes 10.9.0.1 the address of soft0 and nic0.
     """
@@ -85,8 +85,8 @@ def run(case, driver, tries, seconds=200):
 
 
 def complaints(tries, answers, exceptions, skips):
-    """What is wrong with the answers. All must pass but the exceptions, from test to reason, which must fail unless their reason
-    begins with "at times", and the tests that must skip."""
+    """What is wrong with the answers. All tests must pass, except `skips`, which must skip, and `exceptions` (test to reason),
+    which must fail unless the reason begins with "at times"."""
     wrong = []
     for test in (each.test for each in tries):
         end, text = answers.get(test, ("did not run", ""))

@@ -1,11 +1,11 @@
 /* What the ends of private_data_test.py have in common: private_data_dat.c, and private_data_cm.c,
- * which knows librdmacm alone.
+ * which knows only librdmacm.
  *
  * usage: private_data_... OWN serve|ADDRESS BYTES...
  *
- * A client connects once for each number with that many bytes of private data, and ends what is
- * accepted; a server answers that many requests, with as many bytes, and with a reject where the
- * number begins with a minus sign ("-0" too). Each prints a line for what it sees of the other's:
+ * For each number a client connects with that many bytes of private data, and ends the connection
+ * if it is accepted; a server answers one request with that many bytes, and rejects it if the
+ * number begins with a minus sign ("-0" too). Each prints a line for what the other side has sent:
  * "request", "accept" or "reject", and the number of bytes.
  */
 #ifndef TESTS_LAB_PRIVATE_DATA_H
@@ -20,10 +20,10 @@ struct answer {
 };
 struct answer read_answer(const char *number);
 
-/* The line, or one that says that the bytes are others than read_answer's. */
+/* Prints the line, or one that says that the bytes differ from read_answer's. */
 void show(const char *what, const void *data, int size);
 
-/* Says what, and errno's reason, and ends the program. */
+/* Prints what has failed and errno's reason, and ends the program. */
 void fail(const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* private_data.h, by librdmacm alone: any program with iWARP below it. OWN is its address. */
+/* private_data.h, with only librdmacm: like any program over iWARP. OWN is its address. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Private data between a program that knows librdmacm alone, over siw, and a DAT program on the soft device, in both roles."""
+"""Private data between a program that knows only librdmacm, over siw, and a DAT program on the soft device, in both roles."""
 
 import os
 import unittest
@@ -9,7 +9,7 @@ from tests.lab import lab
 _CM = os.path.realpath("tests/lab/private_data_cm")
 _DAT = os.path.realpath("tests/lab/private_data_dat")
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b.
+# siw is in namespace a; our process in b sees no RDMA support.
 _SCRIPT = """
 set -u
 cd /tmp
@@ -44,8 +44,8 @@ class PrivateData(unittest.TestCase):
         client, server = output.strip().split("server 0\n")
         return client.splitlines(), server.splitlines()
 
-    # A number of siw (Linux 6.1) has 8 bits for these and 4 of its own, so that 252 to 255 come out as 0 to 3 with a word that is
-    # not there: no request, but a reject by the protocol, and the next client is served.
+    # siw (Linux 6.1) counts these bytes and 4 of its own in 8 bits, so that 252 to 255 come out as 0 to 3 with a word that is not
+    # there. Such a client causes no request and gets a reject by the protocol; the next client is served.
     def test_client_on_siw(self):
         sizes = (0, 1, 100, _SIW_MOST)
         client, server = self._run(client="cm", server="dat", host="b", address="10.8.0.2",

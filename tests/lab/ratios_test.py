@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests how ratios reads what the programs print, as they printed it, without measuring anything."""
+"""Tests how ratios parses what the programs print, on real samples of it, without measuring anything."""
 
 import importlib.machinery
 import importlib.util

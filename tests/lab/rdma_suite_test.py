@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The devices' suite over Linux's software RDMA drivers, but for the exceptions that verbs/rdma/README.md lists."""
+"""The devices' suite over Linux's software RDMA drivers. The exceptions that verbs/rdma/README.md lists must fail."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from tests.lab import lab, one_by_one
 _SUITE = os.path.realpath("tests/device/rdma_suite")
 _EXCEPTION = re.compile(r"\| `(\w+\.\w+)` \| ([a-z0-9., ]+) \| (.+) \|$")
 
-# Over rxe's own windows.
+# The tests that must fail over rxe's own windows.
 _NOT_WITH_RXE_WINDOWS = {
     "WindowTest.ABoundWindowOpensItsRangeOnly": "they do not keep the peer within their bounds",
     "WindowTest.ASendEndsTheWindowOfThePair": "rxe's library takes the flag of an invalidation for another one",
@@ -19,16 +19,16 @@ _NOT_WITH_RXE_WINDOWS = {
     "WindowTest.ARegionMayCountFromZeroTowardsBothSides": "as the table has it",
 }
 
-# What has nothing to say over a device, and says why: no other test may skip.
+# The tests that have nothing to check over a device, and skip with a reason. No other test may skip.
 _SKIPS = {"SendTest.SolicitedShowsAtThePeer"}
-_SKIPPED_CHAPTER = "SharedReceiveLineTest."  # who waits for a shared receive in which order
+_SKIPPED_CHAPTER = "SharedReceiveLineTest."  # the order in which pairs wait for shared receives
 
-# What is to pass has much time, what is to fail has little: seconds, attempts.
+# A test that must pass has much time, one that must fail has little: seconds, attempts.
 _PASSES, _FAILS = (100, 2), (25, 1)
 
 
 def exceptions(driver):
-    """From test to reason, of the tests that must fail over that driver as the table says."""
+    """Maps the tests that must fail over that driver, according to the table, to their reasons."""
     with open("verbs/rdma/README.md", encoding="utf-8") as table:
         rows = [_EXCEPTION.match(line.strip()) for line in table]
     return {row.group(1): row.group(3) for row in rows if row and one_by_one.concerns(row.group(2), driver)}

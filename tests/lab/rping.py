@@ -9,7 +9,7 @@ VIPL = os.path.realpath("tests/lab/rping_via")
 _RELAY = os.path.realpath("tests/lab/mpa_relay.py")
 ROUNDS = 20
 
-# siw in namespace a, and no RDMA support in the eyes of our process in b.
+# siw is in namespace a; our process in b sees no RDMA support.
 _SET_UP = """
 set -u
 cd /tmp
@@ -44,7 +44,7 @@ both_roles() { # PROGRAM ADAPTER SIZE
 for size in %(sizes)s; do both_roles %(program)s %(adapter)s $size; done
 """
 
-# The relay stands at the client's own address.
+# The relay listens at the client's own address.
 _MODELS = """
 for model in %(models)s; do
   timeout 60 ip netns exec a rping -s -a 10.8.0.1 -C $count -S 1449 -V >server.out 2>&1 & server=$!

@@ -85,7 +85,7 @@ static void dial(const char *host, long count, uint32_t size) {
   start_connecting(endpoint, host, kPort, kPatience, 0, NULL);
   await_connection(DAT_CONNECTION_EVENT_ESTABLISHED);
   for (round = 0; round < count; round++) {
-    /* Without an inner zero, since rping writes back as far as the first. */
+    /* No zero before the end, because rping writes back only up to the first one. */
     for (i = 0; i + 1 < size; i++) memory.shown[i] = (char)('A' + (i + (uint32_t)round) % 26);
     memory.shown[size - 1] = 0;
     say(memory.shown, size);

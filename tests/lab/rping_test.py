@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""rdma-core's rping over Linux's siw, and a program on the soft device, in both roles: the standard between them."""
+"""rdma-core's rping over Linux's siw, and a program on the soft device, in both roles: they share only the standard."""
 
 import unittest
 
@@ -12,7 +12,7 @@ class Rping(unittest.TestCase):
     def test_dat_with_crc(self):
         rping.run(self, rping.DAT, "lab0", _SIZES, "on")
 
-    # siw does not ask for it.
+    # siw does not ask for a CRC.
     def test_dat_without_crc(self):
         rping.run(self, rping.DAT, "lab0", _SIZES, "off")
 
@@ -23,11 +23,11 @@ class Rping(unittest.TestCase):
     def test_dat_under_load(self):
         rping.run(self, rping.DAT, "lab0", (65535,), "on", rounds=500)
 
-    # What our client offers is changed on its way.
+    # A relay changes what our client offers.
     def test_dat_in_each_model(self):
         rping.run_models(self, ("none", "write", "read"))
 
-    # A peer without VIPL's header: a VIPL client of it sees its own attributes, a server takes it as it comes.
+    # The peer sends no VIPL header: a VIPL client sees its own attributes, and a server takes the peer as it comes.
     def test_vipl(self):
         rping.run(self, rping.VIPL, "10.8.0.2", (64, 65535), "on")
 

@@ -102,7 +102,7 @@ static void dial(const char *host, long count, uint32_t size) {
     exit(1);
   }
   for (round = 0; round < count; round++) {
-    /* Without an inner zero, since rping writes back as far as the first. */
+    /* No zero before the end, because rping writes back only up to the first one. */
     for (i = 0; i + 1 < size; i++) room.shown[i] = (char)('A' + (i + (uint32_t)round) % 26);
     room.shown[size - 1] = 0;
     say(room.shown, size);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What every change must not break of real RDMA, in two minutes: connect, transfer, RDMA, disconnect and a killed peer, of both
-faces over both drivers, shared receive queues as the attributes have them; one rping each way."""
+"""What no change may break of real RDMA, in two minutes: connect, transfer, RDMA, disconnect and a killed peer, of both faces
+over both drivers, shared receive queues as the attributes have them; one rping each way."""
 
 import os
 import unittest

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What siw loses in moments of its own (verbs/rdma/README.md, "What verbs cannot do"), with these moments made long: whenever a function of
-the kernel's returns, the kernel writes itself stack traces."""
+"""What siw loses in certain moments (verbs/rdma/README.md, "What verbs cannot do"), with these moments made longer: whenever a
+certain function of the kernel returns, the kernel writes stack traces."""
 
 import os
 import unittest
@@ -26,7 +26,7 @@ slow() { # FUNCTION TRACES
 }
 """
 
-# Between its socket's listening and its own, which takes a connection that comes meanwhile.
+# Between the listening of siw's socket and its own: the socket takes a connection that comes meanwhile.
 _LISTEN = """
 slow inet_listen 60
 echo "VINIC 10.9.0.1 siw0" >nics
@@ -40,7 +40,7 @@ for round in $(seq 10); do
 done
 """
 
-# Between its answer and its first look for messages.
+# Between siw's answer and its first check for messages.
 _CONNECT = """
 slow kernel_sendmsg 2500
 server() { VIADUCT_WIRE=rdma %(server)s %(datping)s --listen %(own)s; }

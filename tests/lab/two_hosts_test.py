@@ -12,7 +12,7 @@ _MODULE = os.path.dirname(os.path.realpath("verbs/rdma/libviaduct-rdma.so.1"))
 _PAIRS = (("rping", "dat"), ("dat", "rping"), ("rping", "via"), ("via", "rping"), ("dat", "via"), ("via", "dat"))
 _SIZES = (64, 65535)
 
-# Runs on both: the server of a pair is on b.
+# Runs on both hosts: the server of a pair is on b.
 _SCRIPT = """
 set -u
 cd /tmp

@@ -1,6 +1,6 @@
 /* Two VIs of unreliable delivery, of which one may be on an RDMA device and the other on the soft
- * one: what is too long for such a device's end fails where it is posted, at either end, and
- * everything else arrives over the connection, which stays.
+ * one: a message that is too long for an RDMA device's end fails when it is posted, at either end.
+ * Everything else arrives, and the connection stays.
  *
  * usage: unreliable NIC serve|ADDRESS
  */

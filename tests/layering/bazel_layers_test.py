@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Bazel's two ways of keeping the layers fail on a seeded violation: visibility, and clang's layering_check.
 
-The project's own WORKSPACE, BUILD, .bazelrc and rules are taken into a workspace of three targets, which a Bazel server of
+The project's own WORKSPACE, BUILD, .bazelrc and rules are copied into a workspace of three packages, which a Bazel server of
 its own builds. gcc with visibility alone accepts a header that a target uses without naming its library, which is why
 layering_check is there; that is tested too.
 """
@@ -63,7 +63,7 @@ class BazelLayers(unittest.TestCase):
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
 
     def _build(self, *arguments):
-        # A sandbox inside the test's own sandbox is not to be had.
+        # There can be no sandbox inside the test's own sandbox.
         result = self._bazel("build", "--spawn_strategy=local", *arguments)
         return result.returncode, result.stdout
 

@@ -1,4 +1,4 @@
-"""The layers of the house, and a reader that holds every source file against them.
+"""The layers of the project, and a check of every source file against them.
 
 check(root) returns the violations in a source tree as "file:line: what is wrong".
 """
@@ -35,7 +35,7 @@ _INCLUDE_PATHS = ("", "vipl/include", "dat/include")
 
 _RDMA = re.compile(r"(infiniband|rdma)/")
 
-# What the engine gets from outside instead: a clock, an executor, locks (verbs/base) and devices (verbs).
+# The engine gets these from outside instead: a clock, an executor, locks (verbs/base) and devices (verbs).
 _NOT_IN_CORE = re.compile(
     r"(thread|mutex|shared_mutex|condition_variable|future|semaphore|stop_token|latch|barrier|chrono|ctime|threads\.h|time\.h|"
     r"pthread\.h|sched\.h|semaphore\.h|poll\.h|netdb\.h|ifaddrs\.h|sys/(time|times|timerfd|socket|un|epoll|eventfd|poll|select|"
@@ -61,7 +61,7 @@ def layer_of(path):
 
 
 def source_files(root):
-    """Yields the paths of all C and C++ files of the house, from `root`."""
+    """Yields the paths of all C and C++ files of the project, from `root`."""
     for top in sorted({layer.split("/")[0] for layer in LAYERS}):
         for folder, folders, names in os.walk(os.path.join(root, top)):
             folders.sort()
@@ -85,7 +85,7 @@ def code_lines(text):
 
 
 def resolve(root, includer, name, quoted):
-    """The path from `root` of an included file of the house, or None for one from elsewhere."""
+    """The path from `root` of an included file of the project, or None for a file from elsewhere."""
     places = ([os.path.dirname(includer)] if quoted else []) + list(_INCLUDE_PATHS)
     for place in places:
         path = os.path.normpath(os.path.join(place, name))

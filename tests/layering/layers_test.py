@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tree keeps its layers; and the reader that says so finds each kind of violation when one is seeded."""
+"""The tree keeps its layers; and the check that says so finds each kind of violation when one is seeded."""
 
 import os
 import tempfile

@@ -12,7 +12,7 @@ _SOURCES = (".c", ".cc", ".h")
 _TEXT_NAMES = ("BUILD", "WORKSPACE", "LICENSE", "packages")
 _TEXT = _SOURCES + (".md", ".py", ".bzl", ".sh", ".map", ".conf", ".in", ".pc", ".3", ".7", ".1", ".5", ".8")
 
-# Written apart so that this file does not complain of itself.
+# Written in pieces, so that this file does not match its own patterns.
 _MACHINE_PATH = re.compile(r"(?<![\w.$}~])/(?:ho" r"me/\w|ro" r"ot/|wo" r"rk/|Us" r"ers/\w|us" r"r/local/\w)")
 _LEFT_TO_DO = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 
@@ -27,7 +27,7 @@ def _is_text(path):
 
 
 def _has_readme(top, folder):
-    """Folders of public headers are described by what stands above their include folder."""
+    """True also for folders of public headers, which the README above their include folder describes."""
     return "include" in folder.split("/") or os.path.isfile(os.path.join(top, folder, "README.md"))
 
 

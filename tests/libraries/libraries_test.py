@@ -11,7 +11,7 @@ import unittest
 
 _ENGINE = "dat/core/libviaduct.so.1"
 _RDMA = "verbs/rdma/libviaduct-rdma.so.1"
-# Library: the functions that it exports, and their node.
+# Library: the functions that it exports, and their version node.
 _FACES = {
     "vipl/libvipl.so.1": (r"Vip\w+", r"VIPL_\S+"),
     "dat/api/libdat.so.1": (r"dats?_\w+", r"DAT_1\.2"),
@@ -29,7 +29,7 @@ def _dynamic(path, tag):
 
 
 def _symbols(path):
-    """Yields (name, version, is defined) of the dynamic symbols, without the nodes' own."""
+    """Yields (name, version, is defined) of the dynamic symbols, without those of the version nodes."""
     for line in _readelf("--dyn-syms", path).splitlines():
         words = line.split()
         if len(words) >= 8 and words[0].rstrip(":").isdigit() and words[6] != "ABS":
@@ -53,7 +53,7 @@ class Libraries(unittest.TestCase):
                 self.assertIn("libviaduct.so.1", needed)
                 self.assertEqual(needed - _RUNTIME - {"libviaduct.so.1"}, set())
 
-    # A program's own malloc and free of the time come alone: what libc's aligned_alloc gives is nothing for that free.
+    # An old program may have only malloc and free of its own: memory of libc's aligned_alloc must not get to that free.
     def test_memory_comes_from_malloc_alone(self):
         for path in [_ENGINE, _RDMA] + list(_FACES):
             with self.subTest(path):
@@ -133,7 +133,7 @@ class Libraries(unittest.TestCase):
                     self._link_and_run(folder, link)
 
     def _link_and_run(self, folder, link):
-        """A C program that names the library so is bound to libvipl.so.1 and finds it."""
+        """Fails unless a C program that names the library this way is bound to libvipl.so.1 and finds it."""
         flag = "-l" + link[3:-3] if link.startswith("lib") else os.path.join(folder, link)
         program = os.path.join(folder, "program")
         source = "int VipCloseNic(void *); int main(void) { return VipCloseNic(0) != 2; }\n"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The static probes of libviaduct.so.1: those that viaduct(7) documents, with as many arguments, and gdb stops at them."""
+"""The static probes of libviaduct.so.1 are those that viaduct(7) documents, with as many arguments, and gdb stops at them."""
 
 import random
 import re

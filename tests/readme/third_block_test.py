@@ -51,7 +51,7 @@ class ThirdBlock(unittest.TestCase):
         self.assertEqual(result.returncode, 0, "%s\n%s" % (script, result.stdout))
 
     def _knock(self, program):
-        """The program needs no environment at all, but that nobody waits at README.md's door."""
+        """Runs the program, which needs no environment at all. Skips if somebody listens at README.md's port."""
         with socket.socket() as door:
             door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -1,7 +1,7 @@
-"""The main program of a Python test: unittest's, and a report in which each case is one.
+"""The main program of a Python test: unittest's, with a report in which each test case is one case.
 
-Bazel's own report of a program that leaves none has one case, which passed where the exit status is 0. unittest's is 0 where
-everything was skipped.
+Bazel's own report of a program that writes none has one case, which has passed if the exit status is 0. unittest's exit status
+is 0 if everything was skipped.
 """
 
 import os
@@ -59,7 +59,7 @@ def _write(ends, path):
 
 
 def main():
-    """In the place of unittest.main. A program without a test has failed."""
+    """Takes the place of unittest.main. A program without a test has failed."""
     program = unittest.main("__main__", exit=False, verbosity=2,
                             testRunner=unittest.TextTestRunner(verbosity=2, resultclass=_Result))
     if os.environ.get("XML_OUTPUT_FILE"):

@@ -28,7 +28,7 @@ _PASS = """
 class PythonMain(unittest.TestCase):
 
     def run_suite(self, body):
-        """(exit status, what is counted) of a program with that suite."""
+        """Runs a program with that suite; returns (exit status, what is counted)."""
         with tempfile.TemporaryDirectory() as folder:
             report = os.path.join(folder, "test.xml")
             done = subprocess.run([sys.executable, "-"], input=_PROGRAM % body, env=dict(os.environ, XML_OUTPUT_FILE=report),

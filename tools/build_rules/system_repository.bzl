@@ -15,7 +15,7 @@ def _impl(ctx):
     if not pkg_config:
         fail("\n\npkg-config is missing. Run tools/setup, or: apt-get install pkg-config\n")
 
-    # Linking reads the libraries behind Bazel's back. Their versions are an input of the link in their stead.
+    # Linking reads the libraries behind Bazel's back. Their versions are an input of the link instead.
     result = ctx.execute(["dpkg-query", "--show"] + ctx.attr.debian_packages)
     versions = result.stdout if result.return_code == 0 else "not Debian packages\n"
     ctx.file("versions.lds", "/*\n%s*/\n" % versions)

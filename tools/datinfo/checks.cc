@@ -107,7 +107,7 @@ Json CheckDescriptors() {
                                   kEnough, std::min<rlim_t>(limit.rlim_max, 65536))));
 }
 
-// What serves the adapter of a line whose own library is not here.
+// The line by which our engine serves the adapter of an entry whose own library is not here.
 std::string LineOfOurs(const registry::Entry& entry) {
   registry::Entry ours = registry::ServedByEngine(entry);
   registry::Place place;
@@ -174,8 +174,8 @@ Json CheckVariables() {
   return Check("environment", "warning", problems, "datinfo -e lists the settings");
 }
 
-// What the loader says when it is asked to list what a program loads, "NAME => PATH (ADDRESS)" in
-// a line, and whether it could. Nothing of the program itself runs.
+// The loader's list of what a program loads, "NAME => PATH (ADDRESS)" in each line, and whether the
+// loader could make it. Nothing of the program itself runs.
 struct Listing {
   bool good = false;
   std::string text;
@@ -190,7 +190,7 @@ Listing LoaderList(const std::string& path) {
   if (child == 0) {
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    // Its --list gives up at the first library that is not there.
+    // The loader's --list gives up at the first library that is not there.
     setenv("LD_TRACE_LOADED_OBJECTS", "1", 1);
     execl("/lib64/ld-linux-x86-64.so.2", "ld.so", path.c_str(), nullptr);
     _exit(127);
@@ -207,7 +207,7 @@ Listing LoaderList(const std::string& path) {
   return listing;
 }
 
-// The names before " => ", of what the program needs and of what that needs in its turn.
+// The names before " => ": the libraries that the program needs, directly or through others.
 std::vector<std::string> NamesIn(const std::string& list) {
   std::vector<std::string> names;
   std::istringstream lines(list);
@@ -218,7 +218,7 @@ std::vector<std::string> NamesIn(const std::string& list) {
   return names;
 }
 
-// The path behind "NAME => "; empty: not found.
+// The path after "NAME => "; empty: not found.
 std::string PathIn(const std::string& list, const std::string& name) {
   const std::string key = "\t" + name + " => ";
   const size_t at = list.find(key);
@@ -229,7 +229,7 @@ std::string PathIn(const std::string& list, const std::string& name) {
   return end == std::string::npos ? "" : line.substr(0, end);
 }
 
-// By which programs name a library of an interface: tools/install_files.
+// Whether programs name a library of an interface by this name: tools/install_files.
 bool IsOfAnInterface(const std::string& name) {
   constexpr const char* kNames[] = {"libdat.so", "libdat2.so",    "libvipl.so",
                                     "libvia.so", "libgnivipl.so", "vipl.so"};
@@ -257,10 +257,10 @@ std::vector<Json> CheckProgram(const std::string& program) {
   const Json not_linked =
       Check("program", "warning", program + " is not linked with libdat, libdat2 or libvipl",
             "it may open one of them by name: see its own manual");
-  // The loader has nothing to do for it, and ends by a signal if it is asked.
+  // The loader has nothing to load for such a program, and would end by a signal.
   if (file->needed.empty()) return {not_linked};
-  // With a slash, or the loader searches for it as for a library; without links, because a
-  // program's $ORIGIN is where its file is.
+  // The path has a slash, or else the loader would search for it as for a library, and no links,
+  // because a program's $ORIGIN is where its file is.
   std::error_code error;
   const Listing list = LoaderList(fs::canonical(program, error).string());
   if (!list.good) {

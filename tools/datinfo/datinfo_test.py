@@ -37,7 +37,7 @@ def document(*arguments, **keywords):
 
 
 class OldProgram:
-    """`old`, in a folder of its own, needs libdat.so.1, which is in a folder that no loader looks into."""
+    """`old`, in a folder of its own, needs libdat.so.1, which is in a folder that no loader searches."""
 
     def __init__(self, test):
         folder = tempfile.TemporaryDirectory()

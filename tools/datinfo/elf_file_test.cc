@@ -34,7 +34,8 @@ TEST(ElfFile, NoElfFile) {
   EXPECT_FALSE(ReadElfFile(Written("#!/bin/sh\n")));
 }
 
-// Whatever a byte of the headers says, nothing outside the file is read. Fails by a crash alone.
+// Whatever a byte of the headers says, nothing outside the file is read. It can only fail by a
+// crash.
 TEST(ElfFile, DamagedHeaders) {
   const std::string whole = Self().substr(0, 1 << 16);
   for (size_t at = 0; at < 1024; at += 3) {

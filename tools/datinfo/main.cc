@@ -24,7 +24,7 @@ constexpr char kUsage[] =
     "Exit status: 0, 1 if an adapter could not be opened or a check failed, 2 for a wrong command\n"
     "line.\n";
 
-// What did not fit into the buffer may have failed before.
+// An earlier write, of what did not fit into the buffer, may have failed.
 void FinishOutput() {
   if (fflush(stdout) != 0 || ferror(stdout) != 0) {
     throw std::runtime_error("standard output cannot be written");

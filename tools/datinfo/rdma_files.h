@@ -12,8 +12,8 @@ struct Trouble {
   std::string cure;
 };
 
-// Of `folder`, which is /dev/infiniband on every machine: there must be rdma_cm and a uverbs file,
-// and whichever there are must be open to this user.
+// The troubles with `folder`, which is /dev/infiniband on every machine: it must have rdma_cm and a
+// uverbs file, and all of these that it has must be open to this user.
 std::vector<Trouble> RdmaFileTroubles(const std::string& folder);
 
 }  // namespace viaduct::datinfo

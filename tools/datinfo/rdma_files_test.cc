@@ -14,7 +14,7 @@ class RdmaFiles : public ::testing::Test {
   ~RdmaFiles() override { std::filesystem::remove_all(folder_); }
 
   void Make(const char* name) const { std::ofstream(folder_ + "/" + name).put(' '); }
-  // Without the folder's name; "" if there is none.
+  // The findings without the folder's name; "" if there is none.
   std::string Finding() const {
     std::string all;
     for (const Trouble& trouble : RdmaFileTroubles(folder_)) {

@@ -2,7 +2,7 @@
 
 #include <arpa/inet.h>
 #include <dat2/udat.h>
-// Behind udat.h, which it needs.
+// After udat.h, which it needs.
 #include <dat2/dat_ib_extensions.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ std::string Explain(DAT_RETURN value) {
   return *subtype != '\0' ? std::string(type) + " " + subtype : type;
 }
 
-// Why the adapter does not open. DAT says of one that the registry has, but which is not there,
-// what it says of a name that nobody knows; the libraries say the difference on standard error.
+// Why the adapter does not open. DAT returns the same for an adapter that the registry has but that
+// is not there as for an unknown name; the libraries say on standard error which it is.
 std::string Complaint(const std::string& name, DAT_RETURN value) {
   const std::vector<registry::Entry>& entries = registry::Registry::Get().entries();
   if (DAT_GET_TYPE(value) == DAT_PROVIDER_NOT_FOUND &&
@@ -115,7 +115,7 @@ std::string Named(const DAT_PROVIDER_ATTR& provider, const char* name) {
   return "";
 }
 
-// How connections may go: by the soft device's wires, or by the RDMA device alone.
+// The transports that connections may take: the soft device's wires, or only the RDMA device.
 Json Transports(const std::string& device, const std::string& transport) {
   Json transports = Json::array();
   if (device != "soft") {
@@ -137,7 +137,7 @@ Json Transports(const std::string& device, const std::string& transport) {
   return transports;
 }
 
-// An adapter that is closed when this goes.
+// An adapter that the destructor closes.
 class OpenAdapter {
  public:
   explicit OpenAdapter(const std::string& name) {

@@ -21,14 +21,14 @@ Json Adapter(const std::string& name);
 // Every setting with its value in force, its default and its meaning.
 Json Settings();
 
-// What stands in the way here, and what to do about it. `program`: also which libraries that
-// binary would load; empty: none.
+// What stands in the way on this machine, and what to do about it. `program`: also which libraries
+// this binary would load; empty: no binary.
 Json Checks(const std::string& program);
 
 // True if no check failed.
 bool AllPassed(const Json& checks);
 
-// The document for people.
+// The document as text, for people.
 std::string ToText(const Json& document);
 
 }  // namespace viaduct::datinfo

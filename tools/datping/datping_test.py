@@ -76,7 +76,7 @@ class Datping(pair.PingTestCase):
                 self.assertEqual(status, 1)
 
     def test_the_first_failure_ends_all(self):
-        for test, call in ("latency", 2), ("bandwidth", 2), ("connect", 3):  # one of that test is kept
+        for test, call in ("latency", 2), ("bandwidth", 2), ("connect", 3):  # the connect test keeps one connection
             with self.subTest(test), self.short_server(call):
                 result = self.client("-t", test, "-C", "2", "-T", str(10 * pair.SECONDS))
                 self.assertEqual((result.returncode, result.stderr), (1, "datping: the server has rejected this: it says why\n"))

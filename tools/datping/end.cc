@@ -59,7 +59,7 @@ End::End(const Parameters& parameters, int timeout_seconds)
       memory_(2 * size_t{std::max(parameters.bytes, kLeastBytes)}),
       room_(std::max(parameters.bytes, kLeastBytes)) {}
 
-// From here on the destructor runs, whatever is thrown.
+// The other constructor has returned, so that the destructor runs, whatever is thrown here.
 End::End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds)
     : End(parameters, timeout_seconds) {
   DAT_REGION_DESCRIPTION region;
@@ -72,7 +72,7 @@ End::End(const Adapter& adapter, const Parameters& parameters, int timeout_secon
   if (parameters.completion == Completion::kCno) {
     Must("dat_cno_create", dat_cno_create(adapter.ia(), {nullptr, nullptr}, &cno_));
   }
-  const auto depth = static_cast<DAT_COUNT>(parameters.depth) + 2;  // and the barrier
+  const auto depth = static_cast<DAT_COUNT>(parameters.depth) + 2;  // also for the barrier
   for (DAT_EVD_HANDLE* evd : {&receive_evd_, &request_evd_}) {
     Must("dat_evd_create", dat_evd_create(adapter.ia(), depth, cno_, DAT_EVD_DTO_FLAG, evd));
   }
@@ -80,7 +80,7 @@ End::End(const Adapter& adapter, const Parameters& parameters, int timeout_secon
        dat_evd_create(adapter.ia(), 8, DAT_HANDLE_NULL, DAT_EVD_CONNECTION_FLAG, &connect_evd_));
   DAT_EP_ATTR attributes = {};
   attributes.max_recv_dtos = depth;
-  attributes.max_request_dtos = 2 * depth;  // a message may go behind each write
+  attributes.max_request_dtos = 2 * depth;  // a message may follow each write
   attributes.max_recv_iov = attributes.max_request_iov = 1;
   Must("dat_ep_create", dat_ep_create(adapter.ia(), adapter.zone(), receive_evd_, request_evd_,
                                       connect_evd_, &attributes, &ep_));
@@ -107,7 +107,7 @@ bool End::Connect(DAT_IA_ADDRESS_PTR host, DAT_CONN_QUAL service) {
   Wire wire = Encode(parameters_, own_);
   Must("dat_ep_connect", dat_ep_connect(ep_, host, service, Patience(), wire.size(), wire.data(),
                                         DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
-  // It always comes: the attempt itself has the time-out, and says what became of it.
+  // An event always comes: the attempt itself has the time-out, and reports its outcome.
   const DAT_EVENT event = NextConnectionEvent(DAT_TIMEOUT_INFINITE);
   switch (event.event_number) {
     case DAT_CONNECTION_EVENT_ESTABLISHED:
@@ -157,7 +157,7 @@ void End::Post(uint64_t n) {
     ++requests_posted_;
     return;
   }
-  // In a stream the bytes are the library's, since writes before this one are still under way.
+  // In a stream the buffer is the library's, because earlier writes are still in flight.
   if (parameters_.silent_write()) {
     memory_[room_ + parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
   }
@@ -231,11 +231,11 @@ void End::AwaitWrite(uint64_t n) {
       reinterpret_cast<const volatile unsigned char*>(memory_.data() + parameters_.bytes - 1);
   const unsigned char wanted = Parameters::Mark(n);
   for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look(come())) {
-    Look(receive_evd_);  // writes land while somebody looks
+    Look(receive_evd_);  // writes land while somebody polls
   }
 }
 
-// A read comes back when everything before it has arrived.
+// A read completes only when everything before it has arrived.
 void End::Barrier() {
   const DAT_RMR_TRIPLET nothing = {remote_.address, 0, remote_.context};
   Must("dat_ep_post_rdma_read",

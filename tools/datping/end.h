@@ -1,5 +1,5 @@
-// One end of a measurement: an endpoint, its dispatchers and buffers, through the functions of
-// <dat2/udat.h> alone. Each is used by one thread; they may share an adapter. Whatever fails throws
+// One end of a measurement: an endpoint, its dispatchers and buffers, through only the functions of
+// <dat2/udat.h>. Each end is used by one thread; ends may share an adapter. Every failure throws
 // Failure; the end of the connection throws Ended.
 #ifndef VIADUCT_TOOLS_DATPING_END_H_
 #define VIADUCT_TOOLS_DATPING_END_H_
@@ -32,7 +32,7 @@ class Adapter {
 
   DAT_IA_HANDLE ia() const { return ia_; }
   DAT_PZ_HANDLE zone() const { return zone_; }
-  // Of its address, AF_INET or AF_INET6.
+  // The family of its address: AF_INET or AF_INET6.
   int family() const;
 
  private:
@@ -40,7 +40,7 @@ class Adapter {
   DAT_PZ_HANDLE zone_ = nullptr;
 };
 
-// A client's request for a connection. It is rejected when this goes, unless it was accepted.
+// A client's request for a connection. The destructor rejects it, unless it was accepted.
 class Request {
  public:
   explicit Request(DAT_CR_HANDLE handle) : handle_(handle) {}
@@ -57,7 +57,7 @@ class Request {
 
 class End {
  public:
-  // Not connected, with `depth` receives posted. One that cannot be made leaves nothing.
+  // Not connected, with `depth` receives posted. A constructor that throws leaves nothing behind.
   End(const Adapter& adapter, const Parameters& parameters, int timeout_seconds);
   ~End();
   End(const End&) = delete;
@@ -69,33 +69,33 @@ class End {
   void Accept(Request* request, const Place& remote);
 
   // ---- afterwards
-  // One message of the measurement, number `n` of this end.
+  // Posts one message of the measurement, number `n` of this end.
   void Post(uint64_t n);
-  // Until every posted request has completed, or no more than `left` have not.
+  // Waits until all posted requests but `left` have completed.
   void AwaitRequests(uint64_t left = 0);
-  // Until that many messages have come since the connection; each receive is posted again.
+  // Waits until that many messages have come since the connection; each receive is posted again.
   void AwaitReceives(uint64_t count);
-  // Until the other end's silent write number `n` is in memory.
+  // Waits until the other end's silent write number `n` is in memory.
   void AwaitWrite(uint64_t n);
-  // Until all that was posted has arrived.
+  // Waits until everything that was posted has arrived.
   void Barrier();
-  // Until the other end goes, while it reads and writes here: throws Ended.
+  // Waits while the other end reads and writes here; when it goes, throws Ended.
   [[noreturn]] void AwaitEnd();
   void Disconnect();
 
  private:
   static constexpr uint32_t kLeastBytes = 8;
 
-  // Has nothing yet that the destructor takes away.
+  // Makes nothing yet that the destructor has to release.
   End(const Parameters& parameters, int timeout_seconds);
 
   void PostReceive();
   void PostMessage(uint32_t bytes);
   DAT_EVENT NextConnectionEvent(DAT_TIMEOUT patience);
-  // Takes what there is, or, unless polled, sleeps until something is.
+  // Takes what has completed; unless the end polls, sleeps until something has.
   void Look(DAT_EVD_HANDLE evd);
   bool Dequeue(DAT_EVD_HANDLE evd);
-  // Completions; while they come the other end is not silent.
+  // The number of completions; while it grows, the other end is not silent.
   uint64_t come() const { return requests_done_ + receives_done_; }
   void Took(const DAT_EVENT& event);
   DAT_TIMEOUT Patience() const { return static_cast<DAT_TIMEOUT>(timeout_seconds_) * 1'000'000; }
@@ -103,7 +103,7 @@ class End {
   const Parameters parameters_;
   const int timeout_seconds_;
   std::vector<char> memory_;  // in-buffer, out-buffer
-  uint32_t room_;             // of each
+  uint32_t room_;             // of each buffer
   DAT_LMR_HANDLE lmr_ = nullptr;
   DAT_LMR_CONTEXT context_ = 0;
   Place own_;

@@ -16,7 +16,7 @@ using ping::kSecond;
 
 // ---------------------------------------------------------------------------- the server's part
 
-// Until the client goes: throws Ended.
+// Answers until the client goes, which throws Ended.
 [[noreturn]] void Answer(End& end, const Parameters& parameters) {
   if (parameters.operation == Operation::kRead) end.AwaitEnd();
   if (parameters.test == Test::kBandwidth) {
@@ -34,7 +34,7 @@ using ping::kSecond;
   }
 }
 
-// Returns whether it went in order.
+// Returns false after a failure.
 bool ServeOne(const Adapter& adapter, const Options& options, Request request,
               const Parameters& parameters, const Place& remote) {
   try {
@@ -73,7 +73,7 @@ class Passers {
     (void)dat_ep_free(event.event_data.connect_event_data.ep_handle);
     --count_;
   }
-  // No client of the connection test is there: each keeps one connection until its end.
+  // True if there is no client of the connection test: each keeps one connection until its end.
   bool empty() const { return count_ == 0; }
 
  private:
@@ -82,8 +82,8 @@ class Passers {
   size_t count_ = 0;
 };
 
-// The threads that serve one connection each. They are used by the thread that waits on `evd`,
-// which each one's end wakes.
+// The threads that serve one connection each. Used by the thread that waits on `evd`: each of these
+// threads wakes it by its end.
 class Threads {
  public:
   explicit Threads(DAT_EVD_HANDLE evd) : evd_(evd) {}
@@ -97,25 +97,25 @@ class Threads {
     });
     ++started_;
   }
-  // None of them works.
+  // True if none of them is at work.
   bool empty() const { return ended_ == started_; }
 
  private:
   void Wake() {
     DAT_EVENT event = {};
     event.event_number = DAT_SOFTWARE_EVENT;
-    (void)dat_evd_post_se(evd_, &event);  // one that is full needs no wake
+    (void)dat_evd_post_se(evd_, &event);  // a full dispatcher needs no wake
   }
 
   const DAT_EVD_HANDLE evd_;
   uint64_t started_ = 0;
   std::atomic<uint64_t> ended_{0};
-  std::vector<std::jthread> threads_;  // joined before the rest goes
+  std::vector<std::jthread> threads_;  // joined before the other members go
 };
 
 // ---------------------------------------------------------------------------- the client's part
 
-// All end early when another connection of the run has failed.
+// All of these end early if another connection of the run has failed.
 
 void Ping(End& end, const Options& options, const std::atomic<bool>& failed, Result* result) {
   const Parameters& parameters = options.parameters;
@@ -160,7 +160,7 @@ class Host {
     addrinfo hints = {};
     hints.ai_family = family;
     addrinfo* found = nullptr;
-    // A system without /etc/hosts does not know its own name (RFC 6761, 6.3).
+    // A system without /etc/hosts does not know the name localhost (RFC 6761, 6.3).
     const char* const known = name != "localhost"  ? name.c_str()
                               : family == AF_INET6 ? "::1"
                                                    : "127.0.0.1";
@@ -177,7 +177,7 @@ class Host {
   sockaddr_storage address_ = {};
 };
 
-// Both may have been started at once.
+// Tries until the server listens: both may have been started at the same time.
 std::unique_ptr<End> ConnectedEnd(const Adapter& adapter, const Options& options, const Host& host,
                                   const std::atomic<bool>& failed) {
   const uint64_t until = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
@@ -214,7 +214,7 @@ class Run {
         results_(options.parameters.connections) {}
 
   std::vector<Result> All() {
-    // Tells the server that this client is still there while none of its connections is.
+    // Shows the server that this client is still there while it has no other connection.
     std::unique_ptr<End> kept;
     if (options_.parameters.test == Test::kConnect)
       kept = ConnectedEnd(adapter_, options_, host_, failed_);
@@ -253,7 +253,7 @@ class Run {
     }
   }
 
-  // Until all are there. False: one has failed.
+  // Waits until all are there. False: one has failed.
   bool AwaitOthers() {
     --waiting_;
     while (waiting_ > 0 && !failed_) std::this_thread::yield();
@@ -268,10 +268,10 @@ class Run {
 
   const Adapter& adapter_;
   const Options& options_;
-  const Host host_;  // looked for once, so that no connection's time has it in it
+  const Host host_;  // looked up once, so that no connection's time includes it
   std::atomic<int64_t> waiting_;
   std::vector<Result> results_;
-  std::mutex mutex_;  // of `failure_`
+  std::mutex mutex_;  // guards `failure_`
   std::string failure_;
   std::atomic<bool> failed_{false};
 };
@@ -301,7 +301,7 @@ void Serve(const Adapter& adapter, const Options& options) {
       passers.Take(event);
       continue;
     }
-    // What one client meets is no other's matter.
+    // A failure with one client does not concern the others.
     try {
       Request request(event.event_data.cr_arrival_event_data.cr_handle);
       Parameters parameters;

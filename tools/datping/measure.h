@@ -16,8 +16,8 @@ using ping::Result;
 // and no connection is left.
 void Serve(const Adapter& adapter, const Options& options);
 
-// A result of each connection: half round trips, reads, or connections. All begin together, when
-// the last one is there.
+// A result for each connection: half round trips, reads, or connections. All measurements begin
+// together, when the last connection is there.
 std::vector<Result> Measure(const Adapter& adapter, const Options& options);
 
 }  // namespace viaduct::datping

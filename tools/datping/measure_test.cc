@@ -49,7 +49,7 @@ class MeasureTest : public testing::Test {
   MeasureTest() {
     options_.once = true;
     options_.timeout = kPatience;
-    options_.service = uint64_t{1} << 32 | std::random_device()();  // beyond the ports: a name
+    options_.service = uint64_t{1} << 32 | std::random_device()();  // beyond the ports, so a name
   }
 
   // Ends when Serve does, and throws what it throws.
@@ -57,7 +57,7 @@ class MeasureTest : public testing::Test {
     return std::async(std::launch::async, [this] { Serve(adapter_, options_); });
   }
 
-  // The only one of a client's `connections`.
+  // The only one that a client makes of its `connections`.
   std::unique_ptr<End> Connection(datping::Test test, uint32_t connections) {
     Parameters parameters;
     parameters.test = test;

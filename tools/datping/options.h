@@ -8,7 +8,7 @@
 
 namespace viaduct::datping {
 
-// The count is that of each connection.
+// `count` is that of each connection.
 struct Options : ping::Settings {
   Options() { device = "soft0"; }
 
@@ -16,8 +16,8 @@ struct Options : ping::Settings {
   uint64_t service = 7470;
 };
 
-// What the command line asks for. Returns false when there is nothing left to do: `*status` is then
-// the exit status, and what is to be said has been said.
+// What the command line asks for. Returns false if there is nothing left to do: `*status` is then
+// the exit status, and everything has been printed.
 bool ParseOptions(int argc, char** argv, Options* options, int* status);
 
 }  // namespace viaduct::datping

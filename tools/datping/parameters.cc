@@ -16,7 +16,7 @@ Wire Encode(const Parameters& parameters, const Place& place) {
   return bytes;
 }
 
-// What comes behind, if the fabric pads private data, means nothing.
+// Further bytes, by which the fabric may pad private data, mean nothing.
 bool Decode(const void* data, size_t size, Parameters* parameters, Place* place) {
   const auto* bytes = static_cast<const uint8_t*>(data);
   if (size < kWireBytes || !ping::DecodeHead(kProtocol, bytes, size, parameters)) return false;

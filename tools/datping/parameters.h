@@ -1,4 +1,4 @@
-// What one measurement is, as both ends must know it.
+// The parameters of one measurement, which both ends must know.
 #ifndef VIADUCT_TOOLS_DATPING_PARAMETERS_H_
 #define VIADUCT_TOOLS_DATPING_PARAMETERS_H_
 

@@ -1,5 +1,5 @@
-// Makes datping_short short of endpoints once: the call of dat_ep_create fails whose number the
-// environment's SHORTAGE is.
+// Makes datping_short short of endpoints once: the call of dat_ep_create fails whose number is in
+// the environment variable SHORTAGE.
 #include <dat2/udat.h>
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 """Makes the manual pages of section 3 from a folder's functions.txt and texts NAME.3.in.
 
-The output has NAME.3 for each page of the table, and for every other function a page that refers to the one it stands on. A
-text has the lines @SYNOPSIS@ and @RETURN VALUE@ where those two sections belong; NAME and the title come from the table.
+The output has NAME.3 for each page of the table, and for every other function a page that refers to the page with the function.
+A text has the lines @SYNOPSIS@ and @RETURN VALUE@ where those two sections belong; NAME and the title come from the table.
 """
 
 import os
@@ -19,12 +19,12 @@ class Function:
 
     @property
     def parameters(self):
-        """Of a function with one form."""
+        """The parameters of a function with one form."""
         (_, parameters), = self.forms
         return parameters
 
     def in_version(self, version):
-        """The parameters there, or None."""
+        """The parameters in that version, or None."""
         for each, parameters in self.forms:
             if each in ("", version):
                 return parameters
@@ -133,7 +133,7 @@ class Manual:
 
 
 def _sentence(why):
-    """What begins with an identifier of the interface keeps its letters."""
+    """The text as a sentence; an identifier of the interface at its beginning keeps its letters."""
     return (why if "_" in why.split()[0] else why[0].upper() + why[1:]) + "."
 
 

@@ -1,4 +1,4 @@
-"""What the test of every folder of manual pages holds: all pages can be made, formatted, and refer to pages that exist."""
+"""The checks of every folder of manual pages: all pages can be made and formatted, and refer to pages that exist."""
 
 import glob
 import os
@@ -9,10 +9,10 @@ import unittest
 
 
 class PagesChecks:
-    """Mixed into a unittest.TestCase, which names its MANUAL (manual.Manual), its FOLDER from the top of the repository, the
-    pattern FUNCTION of the functions' names, and OTHERS, pages that stand elsewhere."""
+    """Mixed into a unittest.TestCase that defines MANUAL (a manual.Manual), its FOLDER from the top of the repository, the
+    pattern FUNCTION of the functions' names, and OTHERS, pages that are elsewhere."""
 
-    NAMES = frozenset()  # that look like a function's and have no page
+    NAMES = frozenset()  # names that look like a function's and have no page
 
     def setUp(self):
         self.table = self.MANUAL.read_table()

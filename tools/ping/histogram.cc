@@ -5,8 +5,8 @@
 
 namespace viaduct::ping {
 
-// Below kSteps each value has a bucket of its own; above, the three bits behind the first one
-// select among the eight of its power of two.
+// Below kSteps each value has a bucket of its own; above, the three bits after the leading one
+// select one of the eight buckets of its power of two.
 size_t Histogram::IndexOf(uint64_t nanoseconds) {
   if (nanoseconds < kSteps) return nanoseconds;
   const int shift = std::bit_width(nanoseconds) - 4;

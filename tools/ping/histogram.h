@@ -1,6 +1,6 @@
 // Latencies by size: buckets that are an eighth of a power of two wide, so that a billion samples
-// take no more room than one. A percentile is looked for inside of its bucket, as if the samples
-// lay there evenly: it is off by less than an eighth if they do not, however long the tail is.
+// take no more room than one. A percentile is interpolated inside its bucket, as if the samples lay
+// there evenly: if they do not, it is off by less than an eighth, however long the tail is.
 #ifndef VIADUCT_TOOLS_PING_HISTOGRAM_H_
 #define VIADUCT_TOOLS_PING_HISTOGRAM_H_
 
@@ -21,14 +21,14 @@ class Histogram {
   uint64_t min() const { return count_ != 0 ? min_ : 0; }
   uint64_t max() const { return max_; }
   double mean() const;
-  // Where `fraction` of all samples lie at or below it; from min() to max().
+  // The value at or below which `fraction` of all samples lie; from min() to max().
   uint64_t Percentile(double fraction) const;
 
   struct Bucket {
     uint64_t below;  // samples less than this, and not in an earlier bucket
     uint64_t count;
   };
-  // Those that hold a sample.
+  // The buckets that hold a sample.
   std::vector<Bucket> Buckets() const;
 
  private:

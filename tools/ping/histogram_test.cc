@@ -47,8 +47,7 @@ TEST(Histogram, Percentiles) {
   EXPECT_EQ(count, 1000u);
 }
 
-// As far as one can tell: it is right where samples lie evenly, and in its bucket where they do
-// not.
+// A percentile is right if the samples lie evenly, and inside its bucket if they do not.
 TEST(Histogram, APercentileLiesInsideOfItsBucket) {
   Histogram even, few;
   for (uint64_t i = 9216; i < 10240; ++i) even.Add(i);

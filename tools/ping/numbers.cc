@@ -10,7 +10,7 @@ bool ParseCount(const char* text, uint64_t least, uint64_t most, uint64_t* out) 
   char* end = nullptr;
   errno = 0;
   uint64_t value = std::strtoull(text, &end, 10);
-  // strtoull takes white space before it, and behind that a sign.
+  // strtoull accepts white space and then a sign before the number.
   if (errno != 0 || *text < '0' || *text > '9') return false;
   uint64_t unit = 1;
   if (*end == 'K' || *end == 'k') unit = 1u << 10;

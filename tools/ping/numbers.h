@@ -6,11 +6,11 @@
 
 namespace viaduct::ping {
 
-// A decimal number from `least` to `most`; K or M behind it multiplies by 1024 or its square.
+// A decimal number from `least` to `most`; K or M after it multiplies by 1024 or its square.
 // False, and `*out` untouched: `text` is no such number.
 bool ParseCount(const char* text, uint64_t least, uint64_t most, uint64_t* out);
 
-// More than nothing and at most a million; otherwise alike.
+// The same for a number of seconds above 0 and up to a million.
 bool ParseSeconds(const char* text, double* out);
 
 }  // namespace viaduct::ping

@@ -9,8 +9,7 @@
 namespace viaduct::ping {
 namespace {
 
-// What getopt_long returns for the name of option number i is kNamed + i, for its letter the
-// letter.
+// getopt_long returns kNamed + i for the name of option number i, and the letter for its letter.
 constexpr int kNamed = 256;
 
 int Complain(const Program& program, const std::string& what) {

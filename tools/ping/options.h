@@ -14,14 +14,14 @@
 
 namespace viaduct::ping {
 
-// What both are told; each adds its own and the Parameters.
+// The settings that both programs have; each adds its own and the Parameters.
 struct Settings {
   bool listen = false;
   bool once = false;
   std::string host;
   std::string device;
-  std::optional<uint32_t> bytes;  // of a message, where the command line says it
-  uint64_t count = 0;             // messages; 0: by seconds
+  std::optional<uint32_t> bytes;  // of a message, if the command line says it
+  uint64_t count = 0;             // messages; 0: `seconds` counts
   double seconds = 0;
   uint64_t warmup = 100;
   int timeout = 10;  // seconds
@@ -30,7 +30,7 @@ struct Settings {
 };
 
 struct Option {
-  char letter;  // 0: the name alone
+  char letter;  // 0: only the name
   const char* name;
   bool with_value;
   std::function<bool(const char* value)> take;  // false: the value is wrong
@@ -61,17 +61,17 @@ struct Program {
   const char* help;
 };
 
-// Takes what stands before the host: `own` options, --help and --version. False when there is
-// nothing left to do: `*status` is then the exit status, and what is to be said has been said.
+// Takes what comes before the host: `own` options, --help and --version. False if there is nothing
+// left to do: `*status` is then the exit status, and everything has been printed.
 bool TakeOptions(const Program& program, const std::vector<Option>& own, int argc, char** argv,
                  int* status);
-// Takes the host, which a server has not, after TakeOptions, and holds the options against each
-// other; `wrong` is what the caller has against them already, or empty. Returns alike.
+// Called after TakeOptions: takes the host, which a server does not have, and checks the options
+// against each other. `wrong` is an error that the caller has found, or empty. Returns the same.
 bool TakeHost(const Program& program, int argc, char** argv, std::string wrong, Settings* settings,
               int* status);
 
-// The whole of a command line: the program's `own` options and those of both, some of which have
-// limits. `options` are Settings with Parameters. Returns alike.
+// Takes a whole command line: the program's `own` options and those of both programs, some of which
+// have limits. `options` are Settings with Parameters. Returns the same.
 template <typename Options>
 bool TakeCommandLine(const Program& program, std::vector<Option> own, int most_timeout, int argc,
                      char** argv, Options* options, int* status) {

@@ -34,7 +34,7 @@ Taken Take(std::vector<std::string> arguments) {
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
   Taken taken;
-  optind = 0;  // begins anew
+  optind = 0;  // getopt_long starts over
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   taken.go = TakeCommandLine({"x", "1.2.3", "use it\n"}, {Text('s', "own", 3, &taken.options.own)},

@@ -1,4 +1,4 @@
-"""Pairs of a ping program, one of which is the server: for the tests of vipping and datping."""
+"""Runs pairs of a ping program, a server and a client, for the tests of vipping and datping."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Server:
 
 
 class PingTestCase(unittest.TestCase):
-    """Of the program tools/NAME/NAME; `service` is where no other running test listens."""
+    """A test of the program tools/NAME/NAME. No other running test listens at `service`."""
 
     name = ""
     service = ""
@@ -50,11 +50,11 @@ class PingTestCase(unittest.TestCase):
         return Server(self.program(), "-s", self.service, *arguments)
 
     def short_server(self, call, *arguments):
-        """One that fails to make what a connection needs, at its first, second, ... attempt alone."""
+        """A server that fails to make what a connection needs, only at its first, second, ... attempt."""
         return Server(self.program() + "_short", "-s", self.service, *arguments, SHORTAGE=str(call))
 
     def measure(self, *arguments):
-        """The report of a client in which nothing went wrong."""
+        """Runs a client, which must succeed, and returns its report."""
         result = self.client(*self.report_options, *arguments)
         self.assertEqual((result.returncode, result.stderr), (0, ""), arguments)
         return json.loads(result.stdout)

@@ -1,5 +1,5 @@
-// What one measurement is, as far as both programs have it: what the command line chooses by name,
-// and the bytes in which a client tells its server.
+// The parameters of a measurement that both programs have: what the command line chooses by name,
+// and the bytes in which a client sends them to its server.
 #ifndef VIADUCT_TOOLS_PING_PARAMETERS_H_
 #define VIADUCT_TOOLS_PING_PARAMETERS_H_
 
@@ -13,7 +13,7 @@
 namespace viaduct::ping {
 
 // ---- names
-// Of the values 0, 1, ... of an enum, in that order. Beside each enum that has names stands
+// Each enum that has names defines next to it those of its values 0, 1, ..., in that order:
 //   constexpr auto NamesOf(ThatEnum) { return std::to_array({"one", "two"}); }
 template <typename Enum>
 const char* NameOf(Enum value) {
@@ -46,12 +46,13 @@ struct Parameters {
   uint32_t bytes = 8;
   uint32_t depth = 64;  // messages, and receives, posted at a time
 
-  // A write that the other end spins on in its memory; every other message takes a receive there.
+  // Whether messages are writes for which the other end spins on its memory; every other message
+  // takes a receive there.
   bool silent_write() const {
     return test == TestEnum::kLatency && operation == OperationEnum::kWrite &&
            completion == CompletionEnum::kPoll;
   }
-  // Which value a silent write number `n` leaves in its last byte; never that of the one before.
+  // The value that silent write number `n` leaves in its last byte; never that of the write before.
   static unsigned char Mark(uint64_t n) { return static_cast<unsigned char>(n % 255 + 1); }
 };
 

@@ -5,7 +5,7 @@ load("//tools/build_rules:python_test.bzl", "python_test")
 def ping_program(name, deps, parts = [], linkopts = []):
     """The program `name` of the package of that name, and its tests.
 
-    Its sources are end, measure, options, report and its own parts beside name.cc; parameters is a library of its own. Both it and end have a unit test.
+    Its sources are name.cc, end, measure, options, report and its own parts; parameters is a library of its own. Parameters and end have a unit test.
     name_test.py runs once over each wire, against the program and against name_short, which is short of something once.
 
     Args:
@@ -55,7 +55,7 @@ def ping_program(name, deps, parts = [], linkopts = []):
         deps = [":parts"],
     )
 
-    # In shortage.cc is a function of the face; it takes the place of the library's.
+    # shortage.cc has a function of the face that takes the place of the library's.
     native.cc_binary(
         name = name + "_short",
         testonly = True,

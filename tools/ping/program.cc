@@ -10,7 +10,7 @@ namespace viaduct::ping {
 int Run(const char* program, const std::function<std::string()>& work) {
   try {
     std::fputs(work().c_str(), stdout);
-    // What did not fit into the buffer may have failed before.
+    // An earlier write, of what did not fit into the buffer, may have failed.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw Failure("standard output cannot be written");
     }

@@ -1,5 +1,4 @@
-// What a program that measures consists of besides its interface: how it ends, what time it is, and
-// how long it is patient.
+// What a program that measures needs besides its interface: how it ends, a clock, and its patience.
 #ifndef VIADUCT_TOOLS_PING_PROGRAM_H_
 #define VIADUCT_TOOLS_PING_PROGRAM_H_
 
@@ -17,21 +16,21 @@ struct Failure : std::runtime_error {
 // The other end closed the connection.
 struct Ended {};
 
-// Prints what `work` returns. The exit status: 1, with the reason on standard error, if it throws
-// or the output cannot be written.
+// Prints what `work` returns. Returns the exit status: 1, with the reason on standard error, if
+// `work` throws or the output cannot be written.
 int Run(const char* program, const std::function<std::string()>& work);
 
 inline constexpr uint64_t kSecond = 1'000'000'000;
 uint64_t Now();  // ns, of a clock that never jumps
 
-// Of a loop that looks for something without a pause. It reads the clock at every 65536th look, so
-// that looking costs nothing.
+// The time-out of a loop that polls without a pause. It reads the clock only at every 65536th call,
+// so that polling costs nothing.
 class Patience {
  public:
   explicit Patience(int seconds) : seconds_(seconds) {}
 
-  // `come` counts what has come, each time from the same start. Throws Failure when nothing more
-  // has come for so long.
+  // `come` counts everything that has come, always from the same start. Throws Failure if nothing
+  // more has come for `seconds`.
   void Look(uint64_t come) {
     if (++looks_ == 0) ReadClock(come);
   }
@@ -45,8 +44,8 @@ class Patience {
   uint64_t begin_ = 0;  // of the silence
 };
 
-// How long a measurement goes on, which begins when this is made: for `count` messages, or, where
-// that is 0, for `seconds`.
+// How long a measurement goes on, which begins when this object is made: for `count` messages or,
+// if that is 0, for `seconds`.
 class Stopwatch {
  public:
   Stopwatch(uint64_t count, double seconds)

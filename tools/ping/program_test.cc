@@ -29,7 +29,7 @@ TEST(Run, SaysThatTheOutputCannotBeWritten) {
 
 TEST(Patience, EndsBetweenTwoReadingsOfTheClock) {
   Patience patience(0);
-  // Up to the second reading nothing can have failed: the first one begins the time.
+  // Nothing can fail before the second reading of the clock: the first one starts the time.
   for (int i = 0; i < 65536; ++i) patience.Look(7);
   EXPECT_THROW(
       {

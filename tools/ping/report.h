@@ -1,4 +1,4 @@
-// What a measurement says, for people and as JSON: the lines and the keys that both programs have.
+// The results of a measurement, as text and as JSON: the lines and keys that both programs have.
 #ifndef VIADUCT_TOOLS_PING_REPORT_H_
 #define VIADUCT_TOOLS_PING_REPORT_H_
 
@@ -15,7 +15,7 @@ struct Result {
   uint64_t nanoseconds = 0;  // of the whole
   Histogram latencies;       // empty where a stream was measured
 
-  // Adds one that began at the same time.
+  // Adds a result that began at the same time.
   void Add(const Result& other);
   double seconds() const { return static_cast<double>(nanoseconds) / 1e9; }
   double per_second() const { return static_cast<double>(messages) / seconds(); }
@@ -29,7 +29,7 @@ void Print(std::string* out, const char* format, ...) __attribute__((format(prin
 void PrintMessages(const Result& result, std::string* out);
 // How fast messages of so many bytes went.
 void PrintRate(const Result& result, uint32_t bytes, std::string* out);
-// `what` took how long; with `each`, a line for each bucket too.
+// How long `what` took; with `each`, a line for each bucket too.
 void PrintLatencies(const char* what, const Histogram& latencies, bool each, std::string* out);
 
 // ---- the same in JSON
@@ -38,7 +38,7 @@ void AddRate(const Result& result, uint32_t bytes, nlohmann::ordered_json* repor
 // Under the key `what`; the buckets under "histogram".
 void AddLatencies(const char* what, const Histogram& latencies, bool each,
                   nlohmann::ordered_json* report);
-// The text of it. A name that is no UTF-8 does not harm.
+// The text of the report. A name that is not UTF-8 does no harm.
 std::string Dump(const nlohmann::ordered_json& report);
 
 }  // namespace viaduct::ping

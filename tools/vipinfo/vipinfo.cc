@@ -72,8 +72,8 @@ bool IsActive(const std::filesystem::path& port) {
   return state.find("ACTIVE") != std::string::npos;
 }
 
-// Names that RDMA devices have if an address leads to them: (device, name). Those of several ports
-// have the port's number behind it; the library would warn of one that has not.
+// The NIC names of RDMA devices, if an address leads to them: (device, name). With several active
+// ports the name ends with the port's number; the library would warn of a name without it.
 std::vector<std::pair<std::string, std::string>> RdmaNames() {
   namespace fs = std::filesystem;
   std::vector<std::pair<std::string, std::string>> names;
@@ -131,14 +131,14 @@ Json Addresses(VIP_NIC_HANDLE nic) {
   return found;
 }
 
-// Everything that is told of a NIC, in the order in which it is told. With "error" if it has none.
+// Everything that is reported of a NIC, in the order of the report; "error" if this fails.
 Json Ask(const std::string& name, const Options& options) {
   Json info;
   info["name"] = name;
   VIP_NIC_HANDLE nic = nullptr;
   const VIP_RETURN opened = VipOpenNic(name.c_str(), &nic);
   if (opened != VIP_SUCCESS) {
-    // One answer for a name that means nothing and for a NIC whose device is not there.
+    // VIPL returns the same for an unknown name and for a NIC whose device is not there.
     info["error"] = opened == VIP_INVALID_PARAMETER
                         ? "there is no such NIC, or it cannot be opened and a line above says why"
                         : "it cannot be opened";
@@ -201,7 +201,7 @@ void Print(const Json& info, const Options& options) {
   }
 }
 
-// False when there is nothing left to do.
+// False if there is nothing left to do.
 bool ParseOptions(int argc, char** argv, Options* options, int* status) {
   static constexpr option kLong[] = {
       {"addresses", no_argument, nullptr, 'a'}, {"short", no_argument, nullptr, 's'},
@@ -237,7 +237,7 @@ bool ParseOptions(int argc, char** argv, Options* options, int* status) {
   return true;
 }
 
-// What did not fit into the buffer may have failed before.
+// An earlier write, of what did not fit into the buffer, may have failed.
 void FinishOutput() {
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     throw std::runtime_error("standard output cannot be written");

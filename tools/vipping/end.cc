@@ -99,7 +99,7 @@ End::End(const Nic& nic, const Parameters& parameters, int timeout_seconds)
       timeout_seconds_(timeout_seconds),
       room_(static_cast<uint32_t>(RoundUp(std::max(parameters.bytes, kLeastBytes)))) {}
 
-// From here on the destructor runs, whatever is thrown.
+// The other constructor has returned, so that the destructor runs, whatever is thrown here.
 End::End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL level,
          int timeout_seconds)
     : End(nic, parameters, timeout_seconds) {
@@ -179,7 +179,7 @@ void End::ExchangeBuffers(bool first) {
   std::memcpy(&remote_address_, block_, sizeof remote_address_);
   std::memcpy(&remote_handle_, block_ + sizeof remote_address_, sizeof remote_handle_);
   receives_before_ = 1;
-  // Nothing of it is to be taken for a write.
+  // Nothing of the exchange may be taken for a write.
   std::memset(block_, 0, kLeastBytes);
   if (!first) tell();
 }
@@ -190,7 +190,7 @@ void End::Post(uint64_t n, bool announced) {
   if (parameters_.operation == Operation::kSend) {
     Fill(descriptor, out, parameters_.bytes, VIP_CONTROL_OP_SENDRECV);
   } else {
-    // In a stream the bytes are the library's, since writes before this one are still under way.
+    // In a stream the buffer is the library's, because earlier writes are still in flight.
     if (parameters_.silent_write()) {
       out[parameters_.bytes - 1] = static_cast<char>(Parameters::Mark(n));
     }
@@ -228,7 +228,7 @@ void End::Took(bool receive, VIP_RETURN result, const VIP_DESCRIPTOR* descriptor
     ++sends_done_;
     return;
   }
-  // Of a silent write none is ever used again.
+  // Silent writes never use a receive again.
   if (!parameters_.silent_write()) PostReceive(receives_done_);
   ++receives_done_;
 }
@@ -289,7 +289,7 @@ void End::AwaitWrite(uint64_t n) {
       reinterpret_cast<const volatile unsigned char*>(block_ + parameters_.bytes - 1);
   const unsigned char wanted = Parameters::Mark(n);
   for (ping::Patience patience(timeout_seconds_); *flag != wanted; patience.Look(come())) {
-    Look(/*receive=*/true);  // writes land while somebody looks
+    Look(/*receive=*/true);  // writes land while somebody polls
   }
 }
 

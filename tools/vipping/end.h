@@ -1,5 +1,5 @@
-// One end of a measurement: a NIC, a VI, and buffers, through the functions of <vipl.h> alone. Used
-// by one thread, one at a time. Whatever fails throws Failure; the end of the connection throws
+// One end of a measurement: a NIC, a VI, and buffers, through only the functions of <vipl.h>. Used
+// by one thread, one end at a time. Every failure throws Failure; the end of the connection throws
 // Ended.
 #ifndef VIADUCT_TOOLS_VIPPING_END_H_
 #define VIADUCT_TOOLS_VIPPING_END_H_
@@ -19,7 +19,7 @@ using ping::Ended;
 using ping::Failure;
 using ping::Now;
 
-// "VipSendDone: VIP_TIMEOUT".
+// A text like "VipSendDone: VIP_TIMEOUT".
 std::string Complaint(const char* call, VIP_RETURN result);
 // Throws unless `result` is success.
 void Must(const char* call, VIP_RETURN result);
@@ -58,7 +58,7 @@ NetAddress Own(const Nic& nic, const void* discriminator, size_t size);
 
 class End {
  public:
-  // An Idle VI with `depth` receives posted. One that cannot be made leaves nothing.
+  // An Idle VI with `depth` receives posted. A constructor that throws leaves nothing behind.
   End(const Nic& nic, const Parameters& parameters, VIP_RELIABILITY_LEVEL level,
       int timeout_seconds);
   ~End();
@@ -68,19 +68,20 @@ class End {
   VIP_VI_HANDLE vi() const { return vi_; }
 
   // ---- after the connection is there
-  // Where the other end may write; exchanged as the first message of each side.
+  // Exchanges where the other end may write, as the first message of each side.
   void ExchangeBuffers(bool first);
-  // One message of the measurement, number `n` of this end. It takes a receive of the other end if
-  // `announced`, which a send always does.
+  // Posts one message of the measurement, number `n` of this end. It takes a receive of the other
+  // end if `announced`; a send always does.
   void Post(uint64_t n, bool announced);
-  // A message without bytes.
+  // Posts a message without bytes.
   void PostCredit();
 
-  // Until that many sends have completed since the connection, or receives since the exchange of
-  // buffers if there was one; each completed receive is posted again. Either may find more.
+  // Wait until that many sends have completed since the connection, or receives since the exchange
+  // of buffers if there was one; each completed receive is posted again. Both may take further
+  // completions.
   void AwaitSends(uint64_t count);
   void AwaitReceives(uint64_t count);
-  // Until the other end's silent write number `n` is in memory.
+  // Waits until the other end's silent write number `n` is in memory.
   void AwaitWrite(uint64_t n);
 
   uint64_t sends_posted() const { return sends_posted_; }
@@ -89,16 +90,16 @@ class End {
  private:
   static constexpr uint32_t kLeastBytes = 64;  // room for what ExchangeBuffers sends
 
-  // Has nothing yet that the destructor takes away.
+  // Makes nothing yet that the destructor has to release.
   End(const Nic& nic, const Parameters& parameters, int timeout_seconds);
 
   VIP_DESCRIPTOR* Descriptor(uint64_t n) const;
   void Fill(VIP_DESCRIPTOR* descriptor, char* data, uint32_t bytes, VIP_UINT16 control);
   void PostSend(VIP_DESCRIPTOR* descriptor);
   void PostReceive(uint64_t n);
-  // One look at both queues, or one sleep until something completes.
+  // Polls both queues once, or sleeps until something completes.
   void Look(bool receive);
-  // Completions; while they come the other end is not silent.
+  // The number of completions; while it grows, the other end is not silent.
   uint64_t come() const { return sends_done_ + receives_done_; }
   void Took(bool receive, VIP_RETURN result, const VIP_DESCRIPTOR* descriptor);
 
@@ -116,7 +117,7 @@ class End {
   uint64_t sends_done_ = 0;
   uint64_t receives_posted_ = 0;
   uint64_t receives_done_ = 0;
-  uint64_t receives_before_ = 0;  // the exchange's own
+  uint64_t receives_before_ = 0;  // those of the exchange
 };
 
 }  // namespace viaduct::vipping

@@ -6,7 +6,7 @@
 
 namespace {
 
-int g_things = 0;  // regions and completion queues that there are
+int g_things = 0;  // the number of existing regions and completion queues
 
 template <typename Function>
 Function* Vipl(const char* name) {

@@ -8,7 +8,7 @@ namespace {
 
 using ping::kSecond;
 
-// A receive is answered for this many messages of a stream at a time.
+// One credit of the server stands for this many messages of a stream.
 uint32_t Batch(const Parameters& parameters) { return std::max(parameters.depth / 2, 1u); }
 
 // Does message `n` of a stream take a receive? All sends do, and the last write of each batch.
@@ -18,7 +18,7 @@ bool IsAnnounced(const Parameters& parameters, uint64_t n) {
 
 // ---------------------------------------------------------------------------- the server's part
 
-// Until the client goes: throws Ended.
+// Answers until the client goes, which throws Ended.
 [[noreturn]] void AnswerPings(End& end, const Parameters& parameters) {
   for (uint64_t n = 0;; ++n) {
     if (parameters.silent_write()) {
@@ -42,7 +42,7 @@ bool IsAnnounced(const Parameters& parameters, uint64_t n) {
 
 void IgnoreErrors(VIP_PVOID, VIP_ERROR_DESCRIPTOR*) {}
 
-// A client's request for a connection. It is rejected when this goes, unless it was accepted.
+// A client's request for a connection. The destructor rejects it, unless it was accepted.
 class Request {
  public:
   explicit Request(VIP_CONN_HANDLE connection) : connection_(connection) {}
@@ -61,7 +61,7 @@ class Request {
   VIP_CONN_HANDLE connection_;
 };
 
-// False: it was none of this program's clients.
+// False: the request came from no client of this program.
 bool ServeOne(const Nic& nic, const Options& options, VIP_CONN_HANDLE connection,
               const NetAddress& client, const VIP_VI_ATTRIBUTES& wanted) {
   Request request(connection);
@@ -93,7 +93,7 @@ class Progress {
 
   uint64_t begin() const { return watch_.begin(); }
 
-  // Tells of it once a second. Returns the time behind that.
+  // Prints the progress once a second. Returns the time after that.
   uint64_t Tell(uint64_t messages, uint64_t now) {
     if (now < next_ || options_.quiet) return now;
     Say(messages, now);
@@ -196,7 +196,7 @@ void Connect(const Nic& nic, const Options& options, End& end) {
   const uint64_t end_of_time = Now() + static_cast<uint64_t>(options.timeout) * kSecond;
   VIP_VI_ATTRIBUTES peer;
   VIP_RETURN result;
-  // Both may have been started at once.
+  // Client and server may have been started at the same time.
   do {
     result = VipConnectRequest(end.vi(), local.get(), remote.get(), milliseconds, &peer);
   } while (result == VIP_NO_MATCH && Now() < end_of_time);
@@ -212,7 +212,7 @@ void Connect(const Nic& nic, const Options& options, End& end) {
 }  // namespace
 
 void Serve(const Nic& nic, const Options& options) {
-  VipErrorCallback(nic.handle(), nullptr, &IgnoreErrors);  // clients go
+  VipErrorCallback(nic.handle(), nullptr, &IgnoreErrors);  // clients may go
   NetAddress local = Own(nic, options.service.data(), options.service.size());
   bool served = false;
   while (!options.once || !served) {

@@ -35,7 +35,7 @@ ssize_t WriteSlowly(void*, const char*, size_t size) {
   return static_cast<ssize_t>(size);
 }
 
-// Of a server for one client, and of that client.
+// The options of a server for one client, and of that client.
 Options OfBoth() {
   Options options;
   options.once = true;
@@ -62,7 +62,7 @@ TEST(Measure, DoesNotTimeWhatItTells) {
   server.get();
 
   EXPECT_GT(g_told, 0u);
-  // Of each round trip half is added.
+  // Each latency is half of a round trip.
   const double timed = 2 * result.latencies.mean() * static_cast<double>(result.messages);
   EXPECT_LE(timed, static_cast<double>(result.nanoseconds - g_told));
 }
@@ -79,7 +79,7 @@ TEST(Measure, RoundTripsBeforeAreNotCounted) {
   EXPECT_EQ(g_sends, 2 * (5 + 7));
 }
 
-// What a request without this program's words gets. Both may have been started at once.
+// The result of a request without this program's parameters. The server may not wait for it yet.
 VIP_RETURN AskWithout(const Nic& nic, const std::string& service) {
   const End end(nic, Parameters(), VIP_SERVICE_RELIABLE_DELIVERY, 60);
   NetAddress local = Own(nic, "?", 1);

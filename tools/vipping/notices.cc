@@ -35,7 +35,7 @@ std::optional<Notice> Notices::Next(bool receive, int seconds) {
   return notice;
 }
 
-// The context is not a pointer, but which VI and which queue.
+// The context is not a pointer; it says which VI and which queue.
 void Notices::Register(bool receive) {
   const auto context = reinterpret_cast<VIP_PVOID>(turn_ << 1 | uintptr_t{receive});
   if (receive) {

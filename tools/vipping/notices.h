@@ -18,16 +18,16 @@ struct Notice {
   VIP_DESCRIPTOR* descriptor;  // taken off its queue
 };
 
-// There is one mailbox in the program, and it lives as long: a handler may still run when its VI
-// has been destroyed.
+// The program has one mailbox, which lives as long as the program: a handler may still run when its
+// VI has been destroyed.
 class Notices {
  public:
   static Notices& Box();
 
-  // A VI whose notices are the only ones from now on; what comes of an earlier one is dropped.
+  // From now on only the notices of `vi` count; those of an earlier VI are dropped.
   void Begin(VIP_VI_HANDLE vi);
   // The oldest notice. While there is none, a handler is registered at the send queue or the
-  // receive queue, each of which has one at most. Null: nothing came for so long. By one thread.
+  // receive queue, each of which has at most one. Null: nothing came in time. Called by one thread.
   std::optional<Notice> Next(bool receive, int seconds);
 
  private:
@@ -37,7 +37,7 @@ class Notices {
   std::mutex mutex_;
   std::condition_variable changed_;
   VIP_VI_HANDLE vi_ = nullptr;
-  uintptr_t turn_ = 0;       // of the VI; half of a handler's context
+  uintptr_t turn_ = 0;       // number of the VI; part of a handler's context
   bool registered_[2] = {};  // by `receive`
   std::deque<Notice> notices_;
 };

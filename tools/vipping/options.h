@@ -21,8 +21,8 @@ struct Options : ping::Settings {
 
 const char* NameOfLevel(VIP_RELIABILITY_LEVEL level);
 
-// What the command line asks for. Returns false when there is nothing left to do: `*status` is then
-// the exit status, and what is to be said has been said.
+// What the command line asks for. Returns false if there is nothing left to do: `*status` is then
+// the exit status, and everything has been printed.
 bool ParseOptions(int argc, char** argv, Options* options, int* status);
 
 }  // namespace viaduct::vipping

@@ -1,4 +1,4 @@
-// What a measurement says, for people or as JSON.
+// The results of a measurement, as text or as JSON.
 #ifndef VIADUCT_TOOLS_VIPPING_REPORT_H_
 #define VIADUCT_TOOLS_VIPPING_REPORT_H_
 

@@ -1,5 +1,5 @@
-// Makes vipping_short short of VIs once: the call of VipCreateVi fails whose number the
-// environment's SHORTAGE is.
+// Makes vipping_short short of VIs once: the call of VipCreateVi fails whose number is in the
+// environment variable SHORTAGE.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <vipl.h>

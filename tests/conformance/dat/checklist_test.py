@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every number of the DAT checklist is in the name of a test.
 
-Those of this folder run for both versions over both wires; the headers, libraries, dat.conf and foreign providers have theirs elsewhere.
+The tests of this folder run for both versions over both wires; those of headers, libraries, dat.conf and foreign providers are
+elsewhere.
 """
 
 import glob
@@ -19,7 +20,7 @@ _SOURCES = (
 
 
 _VERSIONS = ("12", "20")
-# What one version alone has: its own header and library, and the operation in an event.
+# The numbers of only one version: its own header and library, and the operation in an event.
 _OF_ONE_VERSION = {1: "20", 2: "12", 3: "20", 4: "12", 127: "20"}
 
 

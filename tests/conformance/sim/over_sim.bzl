@@ -7,9 +7,9 @@ def over_sim(name, program, sources, tags = []):
 
     Args:
       name: of the test.
-      program: one that the conformance harness is the main() of.
+      program: a program whose main() is that of the conformance harness.
       sources: of its tests.
-      tags: of the test, beside "conformance" and "sim".
+      tags: of the test, in addition to "conformance" and "sim".
     """
     python_test(
         name = name,

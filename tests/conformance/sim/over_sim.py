@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a conformance program over the simulation, as far as its tests need no peer.
+"""Runs those tests of a conformance program that need no peer over the simulation.
 
 Usage: over_sim.py PROGRAM SOURCE...
 
-The sources say which tests need a peer: those that call RunPair, themselves or through a function of their file. Those that
-need none and cannot run here all the same stand in README.md.
+The sources say which tests need a peer: those that call RunPair, themselves or through a function of their file. README.md
+lists those that need no peer but cannot run here all the same.
 """
 
 import os
@@ -55,7 +55,7 @@ def main(program, sources):
     tests = chosen(sources)
     if not tests:
         sys.exit("no test of %s runs over sim" % program)
-    # Bound at once: an engine that lacks something does not load.
+    # All symbols are bound at once, so that an engine that lacks one does not load.
     environment = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(_FOLDER), LD_BIND_NOW="1")
     os.execve(program, [program, "--wire=sim", "--gtest_filter=" + ":".join(tests)], environment)
 

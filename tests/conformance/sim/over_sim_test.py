@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which tests run over the simulation is read rightly, and the table of exceptions names no others."""
+"""over_sim.py chooses the right tests for the simulation, and the table of exceptions names no others."""
 
 import glob
 import re

@@ -3,13 +3,13 @@
 load("//tests/conformance/sim:over_sim.bzl", "over_sim")
 
 def chapter(name, sim = False, tags = [], deps = []):
-    """Defines name_shm_test, name_iwarp_test and, where some of it needs no peer, name_sim_test from name_test.cc.
+    """Defines name_shm_test, name_iwarp_test and, if some tests need no peer, name_sim_test from name_test.cc.
 
     Args:
       name: of the chapter.
-      sim: some of it needs no peer.
-      tags: of the tests, beside "conformance" and the wire.
-      deps: what it needs beside what every chapter does.
+      sim: some tests need no peer.
+      tags: of the tests, in addition to "conformance" and the wire.
+      deps: in addition to those of every chapter.
     """
     native.cc_library(
         name = name,
@@ -44,7 +44,7 @@ def chapter(name, sim = False, tags = [], deps = []):
         )
 
 def programs(name, visibility):
-    """One program of each chapter above it in the package, for whoever runs it with a --wire= of his own.
+    """One program of each chapter above it in the package, to be run with any --wire=.
 
     Args:
       name: of the group.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The list of the checklist in vipl/README.md names the tests that carry its numbers, and all of them.
+"""The checklist in vipl/README.md names the tests that have its numbers in their names, and all of them.
 
-With --update the list is written anew.
+With --update it is written anew.
 """
 
 import glob
@@ -21,7 +21,7 @@ def _sources():
 
 
 def rows():
-    """The table's rows as the names of the tests want them."""
+    """The table's rows, as they follow from the names of the tests."""
     tests = {number: [] for number in _NUMBERS}
     simulated = over_sim.chosen(_sources())
     for path in _sources():

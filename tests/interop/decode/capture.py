@@ -1,4 +1,4 @@
-"""`unshare -rn python3 capture.py FILE COMMAND...`: what passes the loopback interface while COMMAND runs, as a capture file."""
+"""`unshare -rn python3 capture.py FILE COMMAND...`: captures to FILE what passes the loopback interface while COMMAND runs."""
 
 import fcntl
 import socket

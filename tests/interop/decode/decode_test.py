@@ -18,7 +18,7 @@ _FIELDS = ["tcp.srcport", "iwarp_mpa.req", "iwarp_mpa.rep", "iwarp_rdma.opcode",
 
 
 def captured(path, *command):
-    """What ran `command` and has written to `path` what passed its loopback interface, if its status is 0."""
+    """The process that has run `command` and, if its status is 0, captured to `path` what passed its loopback interface."""
     return subprocess.run(_CAPTURE + [path] + list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
                           universal_newlines=True, check=False)
 
@@ -38,7 +38,7 @@ _WHY_NOT = why_not()
 
 
 def tshark(path, *arguments):
-    # The two take any payload of a Send for their own.
+    # These two heuristics take any payload of a Send for their own protocol.
     command = ["tshark", "-r", path, "--disable-heuristic", "rpcrdma_iwarp", "--disable-heuristic", "smb_direct_iwarp"]
     return subprocess.run(command + list(arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True,
                           timeout=60).stdout.decode()
@@ -69,7 +69,7 @@ class DecodeTest(unittest.TestCase):
             cls.words = tshark(path, "-V")
 
     def opcodes(self, dialled):
-        """Of one side, runs of segments of one message counted once."""
+        """The opcodes of one side; the segments of one message count once."""
         dialler = next(packet["tcp.srcport"] for packet in self.packets if packet["iwarp_mpa.req"])
         found = []
         for packet in self.packets:
@@ -104,7 +104,7 @@ class DecodeTest(unittest.TestCase):
                             self.continues(packet), packet)
 
     def continues(self, packet):
-        """Part of a segment that ends in a later packet: no name of its own."""
+        """Whether this is part of a segment that ends in a later packet, so that it has no name of its own."""
         return packet is not self.packets[-1] and not packet["iwarp_mpa.crc_check"]
 
     def test_every_checksum_is_right(self):
