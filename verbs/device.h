@@ -17,7 +17,7 @@
 // and windows may be destroyed at any time.
 //
 // Failure. A request that fails (any status but kSuccess and kFlushed) breaks its connection:
-// OnDisconnected(kBroken) is called and everything posted after the request is flushed. With
+// OnDisconnected(kBroken) is called and everything else that has not completed is flushed. With
 // NoReceive::kDrop only the request itself fails. If the connection ends in the middle of a write
 // with immediate data, the receive for that write, if there is one, fails with kTransport where the
 // device can tell, and is flushed otherwise.

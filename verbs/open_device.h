@@ -36,8 +36,9 @@ std::vector<RdmaPort> ListRdmaPorts();
 // The same as adapters.
 std::vector<RdmaAdapter> ListRdmaAdapters();
 
-// True if the kernel has the RDMA device that the name of this adapter begins with, whether or not
-// ListRdmaAdapters finds it: to be listed, a device needs access rights, an address and rdma-core.
+// True if the kernel has the RDMA device of an adapter with this name (the part before a ':'),
+// whether or not ListRdmaAdapters finds it: to be listed, a device needs access rights, an address
+// and rdma-core.
 bool NamesRdmaDevice(const std::string& adapter);
 
 }  // namespace viaduct::verbs

@@ -55,7 +55,7 @@ void Vi::Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR*
   nic_->Report(error);
 }
 
-// The peer ended the connection, in order or not: the VI is in Error.
+// The connection has ended, in order or broken, and not by VipDisconnect: the VI is in Error.
 void Vi::OnDisconnected(bool /*broken*/) { Report(VIP_ERROR_CONN_LOST, VIP_RESOURCE_VI, nullptr); }
 
 void Vi::OnDropped() { Report(VIP_ERROR_RECVQ_EMPTY, VIP_RESOURCE_VI, nullptr); }

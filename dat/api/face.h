@@ -39,7 +39,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN Protected(const Body& body) {
   }
 }
 // A call that begins inside an EpochGuard comes from a signal handler that has interrupted a post
-// or a poll; it would wait forever for that to end.
+// or a poll. It would wait forever for that to end, so it fails.
 template <typename Body>
 DAT_RETURN Control(const Body& body) {
   if (verbs::InsideEpochGuard()) [[unlikely]]

@@ -103,7 +103,7 @@ std::optional<EndpointInput> ConnectAttempt::TryFrom(size_t port) {
   return std::nullopt;
 }
 
-// A reject counts, whatever later tries were answered.
+// An empty reject counts, whatever answers later tries got.
 EndpointInput ConnectAttempt::Nobody() const {
   return empty_rejects_ != 0 ? EndpointInput::kPeerRejected : EndpointInput::kNonPeerRejected;
 }

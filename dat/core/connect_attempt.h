@@ -7,10 +7,10 @@
 // serves: if somebody was there and refused (a full backlog, a failed handshake), DAT does not ask
 // again.
 //
-// VIPL asks a second and a third time if a reject carries no data, or only the zeros of padding.
-// This does not depend on the grace, which then begins anew. siw reports such a reject for a
-// connection that breaks before its answer, as happens when a listener ends; InfiniBand's CM sends
-// one when a listener ends.
+// If the name has one port only, VIPL asks a second and a third time after a reject that carries no
+// data, or only the zeros of padding. This does not depend on the grace, which then begins anew.
+// siw reports such a reject for a connection that breaks before its answer, as happens when a
+// listener ends; InfiniBand's CM sends one when a listener ends.
 //
 // A peer-to-peer attempt does not end before the deadline because nobody is found or the host is
 // unreachable: it dials with back-off for ever, and listens meanwhile. It is in one of three

@@ -112,7 +112,8 @@ class ConnectionManager {
     int rounds_alone = 0;              // rounds along the line, in a row, that met nobody
     int passing = 0;                   // waiters that are passing a request on
     verbs::Executor::TimerId move_up_timer = 0;
-    std::vector<size_t> refused;  // places that look free but could not be had at the last attempt
+    // Places that looked free but could not be had; not tried again while just these look free.
+    std::vector<size_t> refused;
     verbs::Nanos refused_until = 0;  // then they are tried again
     // While there is no point: the requests that the next one gets, and how long the port waits for
     // it.
@@ -166,7 +167,7 @@ class ConnectionManager {
   // waiters stand.
   std::vector<uint16_t> LinePortsOf(const ServiceName& name) const;
   std::vector<uint8_t> LineNoteFor(const ServiceName& name, uint64_t since) const;
-  // How long a waiter that waits until `deadline` may wait for answers from others in the line.
+  // Until when a waiter that waits until `deadline` may wait for answers from others in the line.
   verbs::Deadline AnswerFor(verbs::Deadline deadline) const;
   bool TakesFromLine(const ServiceName& name, const LineNote& note);
   // Schedules MoveUp, for a service that is not at the first of its ports.

@@ -40,7 +40,7 @@ class MemoryRegion final : public Object {
   void* address() const { return address_; }
   uint64_t length() const { return length_; }
   verbs::AddressBase base() const { return base_; }
-  // Whether the range lies inside; `address` is relative to base().
+  // Whether the range lies inside; `address` is in the region's AddressBase, base().
   bool Holds(uint64_t address, uint64_t length) const;
   Ref<ProtectionZone> zone() const;
   uint32_t access() const;

@@ -31,7 +31,7 @@ class MemoryWindow final : public Object {
 
   struct Binding {
     Ref<MemoryRegion> region;  // null: nothing is bound
-    uint64_t address = 0;      // relative to the region's base()
+    uint64_t address = 0;      // in the region's AddressBase
     uint64_t length = 0;
     uint32_t access = 0;  // kRemote...
     verbs::AddressBase base = verbs::AddressBase::kVirtual;

@@ -41,7 +41,7 @@ Error ServicePoint::CreateReserved(InterfaceAdapter& adapter, const ServiceName&
                      Ref<Endpoint>::Share(&endpoint), &point);
   if (error.ok()) error = endpoint.Move(EndpointInput::kReserve);
   if (!error.ok()) return error;
-  // Also when memory ends on the way.
+  // Also runs if memory runs out below.
   absl::Cleanup unreserve = [&] { (void)endpoint.Move(EndpointInput::kUnreserve); };
   error = Publish(std::move(point), nullptr, out);
   if (error.ok()) std::move(unreserve).Cancel();

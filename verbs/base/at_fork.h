@@ -14,7 +14,7 @@ namespace viaduct::verbs {
 //
 // The linker decides the order of the handlers. So no thread may hold a lock that one `before`
 // takes while it waits for a lock that another `before` takes. Threads of a library that is loaded
-// later may hold its lock and wait for an earlier library's: its `before` runs first.
+// later may hold its lock and wait for an earlier library's: the later one's `before` runs first.
 class AtFork {
  public:
   // Inline, because libc attributes the handlers to the library that contains the call, and drops

@@ -78,7 +78,7 @@ class CallbackThread {
     trying_ = true;
   }
 
-  // With mutex_. Without memory it is left to the next Post.
+  // mutex_ is held. If there is no memory, this is left to the next Post.
   void BeginAgain() {
     if (callbacks_.empty()) return;
     try {

@@ -5,8 +5,9 @@
 // threads, or there is no memory for this one, callbacks wait.
 //
 // Any call of the API is legal inside a callback, even the destruction of the object itself. No
-// callback begins once exit() has begun: a program that just exits must not be told that its
-// connections are lost. A callback that is running then goes on in parallel.
+// callback begins once exit() has come to StopCallbacksAtExit's handler: a program that just exits
+// must not be told that its connections are lost. A callback that is running then goes on in
+// parallel.
 #ifndef VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 #define VIADUCT_VERBS_BASE_CALLBACK_THREAD_H_
 
@@ -27,7 +28,7 @@ class PreparedCallback : public PreparedTask {
   // The object that the callback concerns, for AwaitCallback; never dereferenced. Called while the
   // callback is posted.
   virtual const void* about() const = 0;
-  // Called instead of Run once exit() has begun; may do what Run may.
+  // Called instead of Run once exit() has come so far; may do what Run may.
   virtual void Drop() = 0;
 
  protected:

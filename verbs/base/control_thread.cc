@@ -27,8 +27,9 @@ namespace {
 
 constexpr Nanos kTickPeriod = kNanosPerMilli;
 constexpr Nanos kLateTickPeriod = 16 * kTickPeriod;
-constexpr Nanos kLongestExit = kNanosPerSecond;   // if the loop cannot run; else microseconds
-constexpr Nanos kPatientExit = kLongestExit / 4;  // then the exiting thread runs the hooks
+constexpr Nanos kLongestExit = kNanosPerSecond;  // if the loop cannot run; else microseconds
+// Then the exiting thread runs the hooks, unless the loop has begun them.
+constexpr Nanos kPatientExit = kLongestExit / 4;
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1

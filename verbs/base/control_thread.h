@@ -118,8 +118,8 @@ class ControlThread final : public EventLoop {
   [[maybe_unused]] const ControlThread* const inherited_;
   Mutex mutex_;
   TaskList tasks_ ABSL_GUARDED_BY(mutex_);
-  // A round is a call of RunTasks. drain_due_: somebody waits for the end of the next one. Drain so
-  // needs no memory, since it is called where objects end.
+  // A round is a call of RunTasks. drain_due_: somebody waits for the end of the next one. So Drain
+  // needs no memory: it is called where objects end.
   uint32_t begun_rounds_ ABSL_GUARDED_BY(mutex_) = 0;
   bool drain_due_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<uint32_t> ended_rounds_{0};

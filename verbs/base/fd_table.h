@@ -82,7 +82,8 @@ class TabledFd {
   TabledFd() = default;
   TabledFd(FdTable& table, Fd fd) : TabledFd(table, std::move(fd), nullptr, nullptr) {}
   // `end` is called before the close, while the descriptor is still in the table. If it returns
-  // false, `close` closes the descriptor, which the owner else does itself.
+  // false, `close` gets the descriptor to close; otherwise, or without `end` (null), this closes
+  // it.
   TabledFd(FdTable& table, Fd fd, bool (*end)(int), void (*close)(Fd));
   TabledFd(TabledFd&& other) noexcept
       : table_(other.table_),
@@ -107,8 +108,8 @@ class TabledFd {
 
   int get() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  // In a forked child, of what the parent owned: it is closed here, and its number may be another
-  // file's.
+  // True in a forked child for a descriptor that the parent owned: its copy is closed here, and its
+  // number may be another file's.
   bool inherited() const { return table_ != nullptr && generation_ != table_->generation(); }
   void Reset();
 

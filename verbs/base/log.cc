@@ -29,7 +29,7 @@ namespace {
 constexpr int kUnknown = -1;
 std::atomic<int> g_level{kUnknown};
 
-// LogOnce's.
+// The messages that LogOnce has logged.
 struct WrittenLines {
   Mutex mutex;
   // Not Abseil's set, which is corrupt once it has found no memory to grow.

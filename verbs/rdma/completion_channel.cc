@@ -19,7 +19,8 @@
 namespace viaduct::verbs::rdma {
 namespace {
 
-// Each takes two descriptors, of which a process may have only 1024: all further queues share one.
+// Each channel takes two descriptors, and a process may have only 1024. All further queues share
+// their device's channel.
 constexpr int kMostChannels = 64;
 constinit std::atomic<int> channels{0};
 
@@ -29,8 +30,8 @@ const AtFork at_fork(nullptr, nullptr, [] { descriptors.CloseInForkChild(); });
 
 }  // namespace
 
-// On a device that was removed ibv_destroy_cq has failed (EIO), and libibverbs would keep a channel
-// that still has queues open for ever. Nobody reads it any more, so its descriptor is closed.
+// On a device that was removed ibv_destroy_cq has failed (EIO), and libibverbs would never close
+// a channel that still has queues. Nobody reads it any more, so its descriptor is closed.
 void CompletionChannel::Close(ibv_comp_channel* channel, EventFd rouse) {
   const FdChange change;
   const int fd = channel->fd;

@@ -445,8 +445,9 @@ bool Connection::Dead() {
 
 // On iWARP TCP makes sure that the peer learns of the end. But destroying an id whose request has
 // no answer yet waits in iw_cm for the answer, or for siw's own time-out of seconds, and a driver
-// of hardware may wait in ibv_destroy_qp until TCP has ended (cxgb4, up to a minute). So neither is
-// done on the control thread, which deletes the object after what is posted to that thread before.
+// of hardware may wait in ibv_destroy_qp until TCP has ended (cxgb4, up to a minute). So both are
+// done aside, unless no thread can be had. The control thread then deletes the object, after
+// everything posted to it before.
 void Connection::Destroy() {
   // An event that changes connected_ may have been read, but not handled.
   for (const CmEvent& event : device_.TakeEventsOf(*this)) OnCmEvent(event);

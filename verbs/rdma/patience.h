@@ -50,7 +50,8 @@ inline constexpr Nanos kLateAnswer = kNanosPerMilli / 2;
 // Interval and number of the checks whether a device has completed what an ended connection held.
 inline constexpr Nanos kBurialInterval = kNanosPerMilli;
 inline constexpr int kBurialTries = 200;
-// Most harvests of a completion queue in a row. Others complete there, too: it may never be empty.
+// How many times in a row a completion queue is harvested at most: others complete there, too, so
+// it may never be empty.
 inline constexpr int kHarvests = 4096;
 
 // Registrations until one has a key that VIPL's handles can express, as every second one of siw

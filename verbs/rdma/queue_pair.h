@@ -77,7 +77,7 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
 
   // Adopts the options and has the device's pair for them. On failure everything is as before.
   absl::Status Configure(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The part of Configure that posters use. False: no memory.
+  // Adopts those of the options that posters use. False: no memory.
   bool TakeOver(const QueuePairOptions& options) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   PairOptions DeviceOptions(const QueuePairOptions& options) const;
   // Gives the device's pair to the connection, and the posted receives to that pair. `may_frame`:
@@ -253,7 +253,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   WorkQueue sends_;
   WorkQueue receives_;
   Connection* sending_ ABSL_GUARDED_BY(send_lock_) = nullptr;  // set while Connected
-  bool stopped_ ABSL_GUARDED_BY(send_lock_) = false;           // a request was refused here
+  bool stopped_ ABSL_GUARDED_BY(send_lock_) =
+      false;  // a request was refused, here or by the device
   ImmediateForm immediate_form_ ABSL_GUARDED_BY(send_lock_) = ImmediateForm::kNone;
   // What a confirming read asks for, and where its data goes. Zeros: no bytes.
   ConfirmationWord confirm_by_ ABSL_GUARDED_BY(send_lock_);

@@ -62,7 +62,8 @@ void RdmaQueuePair::PreparePlain(Connection& connection) {
   plain_.wr_id = WorkId::Of(&connection, kSends);
   plain_.sg_list = &plain_segment_;
   plain_.num_sge = 1;
-  // PostPlain can handle requests with these flags.
+  // These need no other request of the device: kSolicited is one bit, and the others change nothing
+  // there.
   uint16_t plain_flags = kSolicited | kSuppress | kQuiet;
   if (!device_.iwarp()) plain_flags |= kConfirm;
   special_flags_ = static_cast<uint16_t>(~plain_flags);

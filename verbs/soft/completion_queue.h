@@ -54,9 +54,10 @@ class SoftCompletionQueue final : public CompletionQueue, public OnBlocks {
   // Takes `attachment` out of the ready list; lock() is held.
   void Forget(Attachment& attachment);
 
-  // The hot list; lock() is held. These tell whether a pair that made progress when it was served
-  // by this queue, or by its other one, may become hot. It may not while a thread sleeps here or,
-  // with the queue armed, elsewhere: nobody would poll it, and its news would wait for a tick.
+  // The hot list; lock() is held. May a pair become hot that made progress when it was served by
+  // this queue or (TakesHotOfOther) by its other one? Not while a thread sleeps here, and in the
+  // second case not while this queue is armed either, since then a thread sleeps elsewhere: nobody
+  // would poll the pair, and its news would wait for a tick.
   bool TakesHot() const { return hot_count_ < kMaxHot && !HasSleepers(); }
   bool TakesHotOfOther() const { return TakesHot() && !armed_.load(std::memory_order_relaxed); }
   void AddHot(Attachment& attachment);

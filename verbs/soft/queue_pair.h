@@ -550,7 +550,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   Mutex control_;
   uint64_t connection_ ABSL_GUARDED_BY(control_) = 0;  // counts attempts and connections
   size_t attempt_wire_ ABSL_GUARDED_BY(control_) = 0;
-  bool may_start_again_ ABSL_GUARDED_BY(control_) = false;  // an earlier wire found nobody
+  // In the first pass an earlier wire found nobody; false once TryWires begins again.
+  bool may_start_again_ ABSL_GUARDED_BY(control_) = false;
   ConnectOptions attempt_ ABSL_GUARDED_BY(control_);
   std::vector<uint8_t> attempt_data_ ABSL_GUARDED_BY(control_);
   ConnectOutcome untaken_ ABSL_GUARDED_BY(control_) = ConnectOutcome::kNobody;  // for TellUntaken

@@ -37,8 +37,8 @@ bool ReceiveLine::Take(Waiter& waiter, uint32_t available) {
       break;
     case State::kLate:
       if (available == 0) return false;
-      // This waiter is older than those woken after it. If a receive is kept for each of them, the
-      // last one gives its receive up and becomes the next to be woken.
+      // This waiter is older than those woken after it. If every receive is kept for one of them,
+      // the last of them gives its receive up and becomes the next to be woken.
       if (woken_count_ == available) {
         Waiter& last = *woken_.last;
         RemoveWoken(last);

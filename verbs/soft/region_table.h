@@ -63,8 +63,9 @@ class RegionTable {
   // happened. Control path, any thread.
   absl::StatusOr<Key> Register(DomainId domain, uint64_t address, uint64_t length, uint32_t access,
                                AddressBase base = AddressBase::kVirtual);
-  // After it has returned, nothing is read or written through `key`, nor through a window of its
-  // region. Called with no lock held; no effect on a key that is not in use.
+  // After it has returned, nothing is read or written through `key` nor, if it is a region's,
+  // through a window of that region. Called with no lock held; no effect on a key that is not in
+  // use.
   void Deregister(Key key);
   // After it has returned, every check sees the new values; before, each check sees either the old
   // or the new ones, never a mix. Ends the windows of the region.

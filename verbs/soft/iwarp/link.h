@@ -324,7 +324,8 @@ class IwarpLink final : public Link,
   // Position of the request whose end waits in stream_ for room: complete when TCP has it.
   std::optional<uint64_t> copied_ ABSL_GUARDED_BY(transmit_lock_);
   std::deque<Unconfirmed> confirms_ ABSL_GUARDED_BY(transmit_lock_);
-  uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;  // newest confirms_ without a read yet
+  // How many of confirms_, the newest, have no read yet.
+  uint32_t unasked_ ABSL_GUARDED_BY(transmit_lock_) = 0;
   // The payload of our Terminate; size 0: none.
   std::array<uint8_t, kMaxTerminateSize> terminate_ ABSL_GUARDED_BY(transmit_lock_);
   size_t terminate_size_ ABSL_GUARDED_BY(transmit_lock_) = 0;

@@ -18,10 +18,10 @@ class ParkedMessages {
   static constexpr size_t kLimit = 256 * 1024;
 
   enum class Kind : uint8_t {
-    kSend,         // a segment of queue 0
-    kRefused,      // the same, directly after a Write that was refused
-    kWrite,        // a segment of a Write, or its immediate data, after another parked Write
-    kWriteEnd,     // the end of a Write whose bytes have been placed; holds no bytes
+    kSend,      // a segment of queue 0
+    kRefused,   // the same, directly after a Write that was refused
+    kWrite,     // of a Write, or its immediate data, after a Write that is parked or whose end is
+    kWriteEnd,  // the end of a Write whose bytes have been placed; holds no bytes
     kReadRequest,  // a Read Request or an Atomic Request
   };
   struct Item {

@@ -5,9 +5,9 @@
 //
 // Bells. A peer that leaves a mark for us checks the bell of our direction. A sleeper in
 // Doorbell::Sleep arms the bell as a futex. While nobody is known to poll, the bell asks for a
-// message on the socket instead. It wakes up the control thread, which collects the marks at once
-// and then, for as long as marks come, at every tick of about a millisecond without a message.
-// Expect asks for the message again. A ring wakes one sleeper, which collects for all
+// message on the socket instead. The message wakes up the control thread, which collects the marks
+// at once and then, for as long as marks come, at every tick of about a millisecond without a
+// message. Expect asks for the message again. A ring wakes one sleeper, which collects for all
 // (host_sleep.cc).
 #ifndef VIADUCT_VERBS_SOFT_SHM_HOST_H_
 #define VIADUCT_VERBS_SOFT_SHM_HOST_H_

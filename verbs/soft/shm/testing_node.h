@@ -42,7 +42,7 @@ class TestEnd final : public ConnectionSink {
 
   // Polls and waits until a completion comes; aborts the test after a generous time.
   Completion Next(CompletionQueue& queue);
-  // Waits until one of the counters below is `at_least`.
+  // Waits until `count`, one of the counters below, is at least `at_least`.
   void Await(const std::atomic<int>& count, int at_least = 1);
 
   std::atomic<int> connected{0};
@@ -90,8 +90,8 @@ class TestListener final : public ListenerSink {
 
 void DialForTest(QueuePair& pair, uint16_t port);
 
-// Runs `body` in a forked process, before which the control thread must not have been started, and
-// connects it to this one by a pair of pipes. The destructor kills and reaps it.
+// Forks a process that runs `body`, connected to this one by a pair of pipes. This process must not
+// have started the control thread yet. The destructor kills and reaps the child.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<int(ChildProcess&)>& body);
