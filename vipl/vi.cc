@@ -87,15 +87,21 @@ void Vi::FreeParts() {
 }
 
 VIP_RETURN Vi::Free() {
-  if (!Allows(compat::ViCall::kDestroy)) return VIP_INVALID_STATE;
-  if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
-  if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
-  const core::Ref<Vi> tables = core::Ref<Vi>::Adopt(this);
-  nic_->RemoveChild(this);
-  // A thread that had found the VI may have posted after the queues were checked.
-  verbs::EpochSynchronize();
-  if (!sends_.empty() || !receives_.empty()) static_cast<void>(Disconnect());
-  FreeParts();
+  core::Ref<Vi> tables;
+  {
+    // In its turn, so that no thread that has found the VI begins to connect it meanwhile. Later
+    // attempts fail, since the endpoint has ended.
+    const Turn turn = TakeTurn(Turns::Use::kChange);
+    if (!turn.is_mine() || !Allows(compat::ViCall::kDestroy)) return VIP_INVALID_STATE;
+    if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
+    if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
+    tables = core::Ref<Vi>::Adopt(this);
+    nic_->RemoveChild(this);
+    // A thread that had found the VI may have posted after the queues were checked.
+    verbs::EpochSynchronize();
+    if (!sends_.empty() || !receives_.empty()) static_cast<void>(Disconnect());
+    FreeParts();
+  }
   verbs::AwaitCallback(this);
   for (const core::Ref<Cq>& cq : {sends_.cq(), receives_.cq()}) {
     if (!cq) continue;

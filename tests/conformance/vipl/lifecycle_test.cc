@@ -1,6 +1,6 @@
 // A NIC is closed that still owns everything: all of it is released, the peer is notified, and
 // nothing is left in the process. A VI is destroyed to which another thread posts: no descriptor is
-// left without a status.
+// left without a status. A VI is destroyed that another thread connects: one of the two fails.
 #include <dirent.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -277,6 +277,64 @@ TEST(VipDestroyVi, WhatAnotherThreadPostsMeanwhileIsFlushed) {
     VIP_BOOLEAN receive;
     EXPECT_EQ(VipCQDone(cq, &vi, &receive), VIP_NOT_DONE) << "an entry of a VI that is gone";
     EXPECT_EQ(VipDestroyCQ(cq), VIP_SUCCESS);
+  });
+}
+
+// Only one of the two calls succeeds, and no requester is connected to a VI that is gone.
+void AcceptWhileItIsDestroyed(const Side& side, Side& requester, int n) {
+  VIP_VI_ATTRIBUTES attributes = Attributes();
+  VIP_VI_HANDLE vi = nullptr;
+  ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+  VIP_RETURN requested = VIP_NOT_REACHABLE;
+  std::thread asking([&] {
+    do {
+      requested = requester.Request(n, 10000);
+    } while (requested == VIP_NO_MATCH);  // the server does not wait yet
+  });
+  NetAddress local = side.nic.Address(Name(n)), remote;
+  VIP_VI_ATTRIBUTES theirs;
+  VIP_CONN_HANDLE request = nullptr;
+  const VIP_RETURN waited =
+      VipConnectWait(side.nic.handle, local.get(), 10000, remote.get(), &theirs, &request);
+  if (waited != VIP_SUCCESS) {
+    asking.join();
+    FAIL() << waited;
+  }
+  VIP_RETURN accepted = VIP_SUCCESS, destroyed = VIP_SUCCESS;
+  std::atomic<int> begun{0};
+  const auto together = [&begun] {
+    ++begun;
+    while (begun != 2) sched_yield();
+  };
+  std::thread accepting([&] {
+    together();
+    accepted = VipConnectAccept(request, vi);
+  });
+  together();
+  for (int i = 0; i < n % 40 * 50; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+  destroyed = ::VipDestroyVi(vi);
+  accepting.join();
+  if (accepted == VIP_SUCCESS) {
+    EXPECT_EQ(destroyed, VIP_INVALID_STATE);
+  } else {
+    EXPECT_EQ(destroyed, VIP_SUCCESS);
+    EXPECT_EQ(VipConnectReject(request), VIP_SUCCESS);
+  }
+  asking.join();
+  EXPECT_EQ(requested, accepted == VIP_SUCCESS ? VIP_SUCCESS : VIP_REJECT);
+  EXPECT_EQ(::VipDisconnect(requester.vi), VIP_SUCCESS);
+  if (destroyed == VIP_SUCCESS) return;
+  EXPECT_EQ(::VipDisconnect(vi), VIP_SUCCESS);
+  EXPECT_EQ(::VipDestroyVi(vi), VIP_SUCCESS);
+}
+
+TEST(VipDestroyVi, WhatAnotherThreadConnectsMeanwhileStaysOrIsRefused) {
+  RunAlone([] {
+    Side side, requester;
+    for (int n = 0; n < 60 && !testing::Test::HasFailure(); ++n) {
+      SCOPED_TRACE(n);
+      AcceptWhileItIsDestroyed(side, requester, n);
+    }
   });
 }
 
