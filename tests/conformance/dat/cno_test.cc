@@ -125,12 +125,13 @@ TEST(CnoWait, C063_NothingIsLostBetweenWaiterAndNotifier) {
 }
 
 // The client. After each poll the server says how many of the `most` messages it has taken, and
-// 1000 at the end; the client then sends one message, or with `pairs` sometimes two together.
+// 1000 at the end; the client then sends one message, or with `pairs` every other time two
+// together.
 void SendWhenTold(Peer& peer, uint64_t most, bool pairs) {
   ConnectingSide side(peer);
   uint64_t sent = 0;
-  while (peer.Receive<uint64_t>() < 1000) {
-    const uint64_t wanted = pairs ? 1 + sent % 2 : 1;
+  for (uint64_t round = 0; peer.Receive<uint64_t>() < 1000; ++round) {
+    const uint64_t wanted = pairs ? 1 + round % 2 : 1;
     for (uint64_t n = 0; n < wanted && sent < most; ++n) Must(side.TrySend(side.ep, sent++));
   }
   peer.Tell("done");
