@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/testing_messenger.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -31,72 +32,52 @@ class Blocker {
     });
     begun_.get_future().get();
   }
-  ~Blocker() { let_go_.set_value(); }
+  ~Blocker() {
+    let_go_.set_value();
+    AwaitCallbacks();  // its own included
+  }
 
  private:
   std::promise<void> begun_;
   std::promise<void> let_go_;
 };
 
-class Bell : public std::enable_shared_from_this<Bell> {
- public:
-  explicit Bell(std::atomic<bool>* gone = nullptr) : gone_(gone) {}
-  ~Bell() {
-    if (gone_ != nullptr) gone_->store(true);
-  }
-  void Ring() {
-    rings_.fetch_add(1);
-    EXPECT_TRUE(errand_.Post(shared_from_this()));
-  }
-  int heard() const { return heard_.load(); }
-  int calls() const { return calls_.load(); }
-
- private:
-  void Hear() {
-    calls_.fetch_add(1);
-    heard_.fetch_add(rings_.exchange(0));
-  }
-
-  std::atomic<bool>* const gone_;
-  std::atomic<int> rings_{0}, heard_{0}, calls_{0};
-  CallbackErrand<&Bell::Hear, std::shared_ptr<Bell>> errand_;
-};
+using CallbackMessenger =
+    Messenger<CallbackErrand, [](auto& errand, auto object) { EXPECT_TRUE(errand.Post(object)); }>;
 
 TEST(CallbackErrandTest, ComesOnceForPostsInARow) {
-  const auto bell = std::make_shared<Bell>();
+  const auto messenger = std::make_shared<CallbackMessenger>();
   {
     const Blocker blocker;
-    for (int i = 0; i < 5; ++i) bell->Ring();
-    EXPECT_EQ(bell->calls(), 0);
+    for (int i = 0; i < 5; ++i) messenger->Send();
+    EXPECT_EQ(messenger->calls(), 0);
   }
-  AwaitCallbacks();
-  EXPECT_EQ(bell->calls(), 1);
-  EXPECT_EQ(bell->heard(), 5);
+  EXPECT_EQ(messenger->calls(), 1);
+  EXPECT_EQ(messenger->heard(), 5);
 }
 
 TEST(CallbackErrandTest, KeepsItsObjectUntilTheCallAndNoLonger) {
   std::atomic<bool> gone{false};
   {
     const Blocker blocker;
-    std::make_shared<Bell>(&gone)->Ring();
+    std::make_shared<CallbackMessenger>(&gone)->Send();
     EXPECT_FALSE(gone);
   }
-  AwaitCallbacks();
   EXPECT_TRUE(gone);
 }
 
 TEST(CallbackErrandTest, NothingThatWasStoredBeforeAPostIsMissed) {
   constexpr int kThreads = 3, kEach = 20000;
-  const auto bell = std::make_shared<Bell>();
+  const auto messenger = std::make_shared<CallbackMessenger>();
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
-      for (int k = 0; k < kEach; ++k) bell->Ring();
+      for (int k = 0; k < kEach; ++k) messenger->Send();
     });
   }
   for (std::thread& thread : threads) thread.join();
   AwaitCallbacks();
-  EXPECT_EQ(bell->heard(), kThreads * kEach);
+  EXPECT_EQ(messenger->heard(), kThreads * kEach);
 }
 
 class Slow : public std::enable_shared_from_this<Slow> {

@@ -8,38 +8,18 @@
 #include "gtest/gtest.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/prepared_task.h"
+#include "verbs/base/testing_messenger.h"
 
 namespace viaduct::verbs {
 namespace {
 
 ControlThread& Loop() { return **ControlThread::Get(); }
 
-class Messenger : public std::enable_shared_from_this<Messenger> {
- public:
-  explicit Messenger(std::atomic<bool>* gone = nullptr) : gone_(gone) {}
-  ~Messenger() {
-    if (gone_ != nullptr) gone_->store(true);
-  }
-  void Send() {
-    sent_.fetch_add(1);
-    errand_.Post(Loop(), shared_from_this());
-  }
-  int heard() const { return heard_.load(); }
-  int calls() const { return calls_.load(); }
-
- private:
-  void Hear() {
-    calls_.fetch_add(1);
-    heard_.fetch_add(sent_.exchange(0));
-  }
-
-  std::atomic<bool>* const gone_;
-  std::atomic<int> sent_{0}, heard_{0}, calls_{0};
-  Errand<&Messenger::Hear, std::shared_ptr<Messenger>> errand_;
-};
+using LoopMessenger =
+    Messenger<Errand, [](auto& errand, auto object) { errand.Post(Loop(), object); }>;
 
 TEST(ErrandTest, ComesOnceForPostsInARow) {
-  const auto messenger = std::make_shared<Messenger>();
+  const auto messenger = std::make_shared<LoopMessenger>();
   Loop().RunAndWait([&] {
     for (int i = 0; i < 5; ++i) messenger->Send();
     EXPECT_EQ(messenger->calls(), 0);
@@ -52,7 +32,7 @@ TEST(ErrandTest, ComesOnceForPostsInARow) {
 TEST(ErrandTest, KeepsItsObjectUntilTheCallAndNoLonger) {
   std::atomic<bool> gone{false};
   Loop().RunAndWait([&] {
-    std::make_shared<Messenger>(&gone)->Send();
+    std::make_shared<LoopMessenger>(&gone)->Send();
     EXPECT_FALSE(gone);
   });
   Loop().Drain();
@@ -60,7 +40,7 @@ TEST(ErrandTest, KeepsItsObjectUntilTheCallAndNoLonger) {
 }
 
 TEST(ErrandTest, KeepsItsPlaceAmongTheTasks) {
-  const auto messenger = std::make_shared<Messenger>();
+  const auto messenger = std::make_shared<LoopMessenger>();
   int before = -1, after = -1;
   Loop().RunAndWait([&] {
     Loop().Post([&] { before = messenger->calls(); });
@@ -74,7 +54,7 @@ TEST(ErrandTest, KeepsItsPlaceAmongTheTasks) {
 
 TEST(ErrandTest, NothingThatWasStoredBeforeAPostIsMissed) {
   constexpr int kThreads = 3, kEach = 20000;
-  const auto messenger = std::make_shared<Messenger>();
+  const auto messenger = std::make_shared<LoopMessenger>();
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
