@@ -78,7 +78,7 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
     queue.cq()->OnEntry();
     return true;
   }
-  if (queue.notifies().pending()) ServeNotifies(queue);
+  if (queue.notifies().pending()) ServeNotifies();
   return false;
 }
 

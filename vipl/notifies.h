@@ -30,14 +30,15 @@ class Notifies {
   };
 
   void Add(const Registration& registration) {
-    const verbs::MutexLock lock(&lock_);
-    waiting_.push_back(registration);
+    std::list<Registration> added{registration};
+    const verbs::SpinLockHolder lock(&lock_);
+    waiting_.splice(waiting_.end(), added);
     pending_.store(true, std::memory_order_relaxed);
   }
   // For the service, before it checks for a completion: returns the oldest registration, if there
   // is one. It stays pending, and nobody can withdraw it, until Take or Release.
   bool Hold(Registration* out) {
-    const verbs::MutexLock lock(&lock_);
+    const verbs::SpinLockHolder lock(&lock_);
     if (waiting_.empty()) return false;
     *out = waiting_.front();
     held_ = true;
@@ -45,23 +46,25 @@ class Notifies {
   }
   // There was a completion: removes the held registration, whose handler the service calls next.
   void Take() {
-    const verbs::MutexLock lock(&lock_);
+    std::list<Registration> taken;
+    const verbs::SpinLockHolder lock(&lock_);
     held_ = false;
-    waiting_.pop_front();
+    taken.splice(taken.begin(), waiting_, waiting_.begin());
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
   }
   void Release() {
-    const verbs::MutexLock lock(&lock_);
+    const verbs::SpinLockHolder lock(&lock_);
     held_ = false;
   }
   // Removes the newest registration equal to this one, other than the held one; equal registrations
   // are interchangeable. False: there is none.
   bool Withdraw(const Registration& registration) {
-    const verbs::MutexLock lock(&lock_);
+    std::list<Registration> withdrawn;
+    const verbs::SpinLockHolder lock(&lock_);
     const auto end = std::prev(waiting_.rend(), held_ ? 1 : 0);
     const auto last = std::find(waiting_.rbegin(), end, registration);
     if (last == end) return false;
-    waiting_.erase(std::next(last).base());
+    withdrawn.splice(withdrawn.begin(), waiting_, std::next(last).base());
     if (waiting_.empty()) pending_.store(false, std::memory_order_relaxed);
     return true;
   }
@@ -71,7 +74,7 @@ class Notifies {
  private:
   std::atomic<bool> pending_{false};
   bool held_ ABSL_GUARDED_BY(lock_) = false;  // waiting_.front() is held
-  verbs::Mutex lock_;
+  verbs::SpinLock lock_;  // every VI has two: small; no memory is taken or given back under it
   std::list<Registration> waiting_ ABSL_GUARDED_BY(lock_);
 };
 

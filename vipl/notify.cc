@@ -1,6 +1,4 @@
 // VipSendNotify, VipRecvNotify, VipCQNotify: [VIGM] vipcqnotify and its two relatives.
-#include <utility>
-
 #include "verbs/base/epoch.h"
 #include "vipl/cq.h"
 #include "vipl/face.h"
@@ -15,14 +13,15 @@ VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registra
   // The completion queue reports the completions.
   if (queue.cq()) return VIP_INVALID_PARAMETER;
   queue.notifies().Add(registration);
-  return ServeNotifies(queue) || !queue.notifies().Withdraw(registration) ? VIP_SUCCESS
-                                                                          : VIP_ERROR_RESOURCE;
+  return ServeNotifies() || !queue.notifies().Withdraw(registration) ? VIP_SUCCESS
+                                                                     : VIP_ERROR_RESOURCE;
 }
 
-bool Vi::ServeNotifies(WorkQueue& queue) {
-  auto self = core::Ref<Vi>::Share(this);
-  return &queue == &sends_ ? send_service_.Post(std::move(self))
-                           : receive_service_.Post(std::move(self));
+bool Vi::ServeNotifies() { return notify_service_.Post(core::Ref<Vi>::Share(this)); }
+
+void Vi::RunNotifies() {
+  RunNotify(sends_);
+  RunNotify(receives_);
 }
 
 void Vi::RunNotify(WorkQueue& queue) {
@@ -41,7 +40,8 @@ void Vi::RunNotify(WorkQueue& queue) {
     return queue.dispatcher()->Arm();
   }
   queue.notifies().Take();
-  if (queue.notifies().pending()) ServeNotifies(queue);
+  // Before the call, which may end the thread.
+  if (sends_.notifies().pending() || receives_.notifies().pending()) ServeNotifies();
   next.handler(next.context, nic_->handle(), handle(), descriptor);
 }
 

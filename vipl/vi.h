@@ -90,12 +90,11 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void OnDamage(verbs::Damage damage) override;
   void Report(VIP_ERROR_CODE code, VIP_RESOURCE_CODE resource, VIP_DESCRIPTOR* descriptor);
 
-  // Makes sure that RunNotify will run on the callback thread. False: for one of PostCallback's
+  // Makes sure that RunNotifies will run on the callback thread. False: for one of PostCallback's
   // reasons it will not. Any thread, under any lock.
-  bool ServeNotifies(WorkQueue& queue);
+  bool ServeNotifies();
+  void RunNotifies();
   void RunNotify(WorkQueue& queue);
-  void RunSendNotify() { RunNotify(sends_); }
-  void RunReceiveNotify() { RunNotify(receives_); }
 
   bool IsBreaking() const;
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
@@ -122,8 +121,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   const core::Ref<core::EventDispatcher> connect_events_;
   WorkQueue sends_;
   WorkQueue receives_;
-  verbs::CallbackErrand<&Vi::RunSendNotify, core::Ref<Vi>> send_service_;
-  verbs::CallbackErrand<&Vi::RunReceiveNotify, core::Ref<Vi>> receive_service_;
+  verbs::CallbackErrand<&Vi::RunNotifies, core::Ref<Vi>> notify_service_;
   core::Ref<core::Endpoint> endpoint_;  // set before ready_
   std::atomic<VIP_PVOID> user_data_{nullptr};
   // Taken by a thread in Connect, Accept or ConnectPeer, to which connection events then belong, or
