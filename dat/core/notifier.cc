@@ -60,14 +60,11 @@ std::unique_ptr<Notifier::AgentCall> Notifier::NewCall(const Agent& agent) {
 }
 
 Error Notifier::Create(InterfaceAdapter& adapter, const Agent& agent, Ref<Notifier>* out) {
-  std::unique_ptr<AgentCall> call = NewCall(agent);
-  auto notifier = Ref<Notifier>::Adopt(new Notifier(adapter, false));
-  notifier->agent_call_ = std::move(call);
-  return Publish(std::move(notifier), out);
+  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, NewCall(agent), false)), out);
 }
 
 Error Notifier::CreateWithDescriptor(InterfaceAdapter& adapter, Ref<Notifier>* out) {
-  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, true)), out);
+  return Publish(Ref<Notifier>::Adopt(new Notifier(adapter, nullptr, true)), out);
 }
 
 Error Notifier::Publish(Ref<Notifier> notifier, Ref<Notifier>* out) {
@@ -77,10 +74,11 @@ Error Notifier::Publish(Ref<Notifier> notifier, Ref<Notifier>* out) {
   return error;
 }
 
-Notifier::Notifier(InterfaceAdapter& adapter, bool with_descriptor)
+Notifier::Notifier(InterfaceAdapter& adapter, std::unique_ptr<AgentCall> call, bool with_descriptor)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      has_descriptor_(with_descriptor) {
+      has_descriptor_(with_descriptor),
+      agent_call_(std::move(call)) {
   if (with_descriptor) descriptor_ = verbs::EventFd::Open();
 }
 

@@ -92,7 +92,10 @@ class Notifier final : public Object {
   void Leave(Waiter& waiter);
   void TellLocked(Handle dispatcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
 
-  Notifier(InterfaceAdapter& adapter, bool with_descriptor);
+  // The call of the agent, made when the agent is set.
+  class AgentCall;
+  static std::unique_ptr<AgentCall> NewCall(const Agent& agent);  // null: no agent
+  Notifier(InterfaceAdapter& adapter, std::unique_ptr<AgentCall> call, bool with_descriptor);
   ~Notifier() override;
   Error End();  // kInvalidHandle unless this call is the one that ends it
   static Error Publish(Ref<Notifier> notifier, Ref<Notifier>* out);
@@ -111,9 +114,6 @@ class Notifier final : public Object {
   // The same for a waiter or agent that was told `teller` some time ago: null stays null.
   Handle ToldLocked(Handle teller) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void TellWaitersLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // The call of an agent that is set, made with it; null: none is.
-  class AgentCall;
-  static std::unique_ptr<AgentCall> NewCall(const Agent& agent);
   void Post(std::unique_ptr<AgentCall> call, Handle dispatcher);
 
   const Ref<InterfaceAdapter> adapter_;
