@@ -6,7 +6,7 @@
 #ifndef VIADUCT_DAT_DAT_PLATFORM_SPECIFIC_H_
 #define VIADUCT_DAT_DAT_PLATFORM_SPECIFIC_H_
 
-/* Programs have come to rely on all of these. */
+/* Programs rely on all of these headers. */
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@
 #define DAT_API
 #define DAT_EXPORT extern
 
-/* C++ before C++11 knows it only through this. */
+/* Before C++11, UINT64_C need not exist in C++. */
 #ifndef UINT64_C
 #define UINT64_C(c) c##ULL
 #endif
@@ -39,7 +39,7 @@ extern "C" {
 typedef uint32_t DAT_UINT32;
 typedef uint64_t DAT_UINT64;
 #if defined(__GNUC__)
-/* g++ does not know __extension__ before a typedef. */
+/* g++ ignores __extension__ before a typedef. */
 #ifdef __cplusplus
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wlong-long"

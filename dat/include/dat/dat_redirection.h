@@ -1,6 +1,6 @@
 /*
- * Viaduct: uDAPL 1.2, the types of a provider's functions, those of dat.h. The first word of every
- * object that a provider hands out points to its DAT_PROVIDER.
+ * Viaduct: uDAPL 1.2, the types of a provider's functions for those of dat_functions.h. The first
+ * word of every object whose handle a provider returns is the address of its DAT_PROVIDER.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

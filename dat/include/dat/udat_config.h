@@ -15,7 +15,8 @@
 #define DAT_VERSION_MAJOR 1
 #define DAT_VERSION_MINOR 2
 
-/* What dat_ia_open asks for; a program may define it to DAT_TRUE before. */
+/* The thread safety that dat_ia_open asks for. A program may define it as DAT_TRUE before it
+ * includes the headers. */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE
 #endif

@@ -45,10 +45,11 @@ typedef DAT_RETURN(DAT_API* DAT_LMR_QUERY_FUNC)(DAT_LMR_HANDLE lmr_handle,
 typedef DAT_RETURN(DAT_API* DAT_EVD_SET_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 typedef DAT_RETURN(DAT_API* DAT_EVD_CLEAR_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 
-/* The order is the binary interface between registry and provider. */
+/* A provider's table. The order of the members is the binary interface between registry and
+ * provider. A call whose function is NULL returns DAT_NOT_IMPLEMENTED. */
 struct dat_provider {
   const char* device_name;
-  DAT_PVOID extension; /* the provider's own */
+  DAT_PVOID extension; /* the provider's own: the registry does not look at it */
   DAT_IA_OPEN_FUNC ia_open_func;
   DAT_IA_QUERY_FUNC ia_query_func;
   DAT_IA_CLOSE_FUNC ia_close_func;

@@ -1,5 +1,5 @@
 /*
- * Viaduct: uDAPL 1.2, the place of a vendor's own definitions. There are none.
+ * Viaduct: uDAPL 1.2, the place for a vendor's own definitions. There are none.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */

@@ -2,7 +2,7 @@
  * Viaduct: uDAPL 2.0, the part of the API that does not depend on user space. Programs include
  * <dat2/udat.h>.
  *
- * Types and values are here, the functions that use them in dat_functions.h.
+ * This file has the types and values, and dat_functions.h has the functions that use them.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -22,7 +22,7 @@ extern "C" {
 
 typedef char* DAT_NAME_PTR;
 
-#define DAT_NAME_MAX_LENGTH 256 /* with the final NUL */
+#define DAT_NAME_MAX_LENGTH 256 /* bytes, with the final NUL */
 
 typedef struct dat_named_attr {
   const char* name;
@@ -31,7 +31,7 @@ typedef struct dat_named_attr {
 
 typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
 
-/* A value of the consumer's. */
+/* A value of the program's own: the library only keeps it and returns it. */
 typedef union dat_context {
   DAT_PVOID as_ptr;
   DAT_UINT64 as_64;
@@ -45,7 +45,7 @@ typedef DAT_UINT32 DAT_TIMEOUT; /* microseconds */
 
 #define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)~0)
 
-typedef DAT_UINT64 DAT_CONN_QUAL;
+typedef DAT_UINT64 DAT_CONN_QUAL; /* from 1024 to 65535: the TCP port of that number */
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
 typedef DAT_SOCK_ADDR* DAT_IA_ADDRESS_PTR;
@@ -105,60 +105,63 @@ typedef enum dat_handle_type {
 
 /* ==== Flags ==== */
 
+/* Flags of a post; in DAT_EP_ATTR, one for all receives or all requests of an endpoint. */
 typedef enum dat_completion_flags {
   DAT_COMPLETION_DEFAULT_FLAG = 0x00,
-  DAT_COMPLETION_SUPPRESS_FLAG = 0x01,       /* no event for a success */
-  DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* the peer's receive completion notifies */
-  DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,    /* the event wakes nobody */
-  DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* wait for the RDMA reads posted before */
-  DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,  /* a waiter's threshold decides */
-  DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG = 0x20
+  DAT_COMPLETION_SUPPRESS_FLAG = 0x01,            /* a success has no event */
+  DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02,      /* wakes a peer that waits only for these */
+  DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,         /* the event of a success wakes nobody */
+  DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,       /* begin after the RDMA reads posted before */
+  DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,       /* like the default */
+  DAT_COMPLETION_LMR_INVALIDATE_FENCE_FLAG = 0x20 /* not supported */
 } DAT_COMPLETION_FLAGS;
 
 typedef enum dat_connect_flags {
   DAT_CONNECT_DEFAULT_FLAG = 0,
-  DAT_CONNECT_MULTIPATH_REQUESTED_FLAG = 1,
-  DAT_CONNECT_MULTIPATH_REQUIRED_FLAG = 2
+  DAT_CONNECT_MULTIPATH_REQUESTED_FLAG = 1, /* not supported */
+  DAT_CONNECT_MULTIPATH_REQUIRED_FLAG = 2   /* not supported */
 } DAT_CONNECT_FLAGS;
 
-/* Its name in 1.2. */
+/* The name of DAT_CONNECT_MULTIPATH_REQUESTED_FLAG in 1.2. */
 #define DAT_CONNECT_MULTIPATH_FLAG DAT_CONNECT_MULTIPATH_REQUESTED_FLAG
 
+/* dat_ep_disconnect: at once, or after the posted requests. dat_ia_close: whatever was made with
+ * the adapter, or only if the program has freed everything. */
 typedef enum dat_close_flags {
-  DAT_CLOSE_ABRUPT_FLAG = 0,  /* at once */
-  DAT_CLOSE_GRACEFUL_FLAG = 1 /* after what was posted */
+  DAT_CLOSE_ABRUPT_FLAG = 0,
+  DAT_CLOSE_GRACEFUL_FLAG = 1
 } DAT_CLOSE_FLAGS;
 
 #define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
 #define DAT_OPEN_EXTENSION_BASE 0x1000
 #define DAT_CLOSE_EXTENSION_BASE 0x2000
 
-/* The streams that an event dispatcher takes. */
+/* The streams of events that may feed a dispatcher, in any combination. */
 typedef enum dat_evd_flags {
-  DAT_EVD_SOFTWARE_FLAG = 0x001,
-  DAT_EVD_CR_FLAG = 0x010,
-  DAT_EVD_DTO_FLAG = 0x020,
-  DAT_EVD_CONNECTION_FLAG = 0x040,
-  DAT_EVD_RMR_BIND_FLAG = 0x080,
-  DAT_EVD_ASYNC_FLAG = 0x100,
-  DAT_EVD_DEFAULT_FLAG = 0x1F0, /* every stream but software events */
+  DAT_EVD_SOFTWARE_FLAG = 0x001,   /* what dat_evd_post_se posts */
+  DAT_EVD_CR_FLAG = 0x010,         /* connection requests */
+  DAT_EVD_DTO_FLAG = 0x020,        /* completions of posts */
+  DAT_EVD_CONNECTION_FLAG = 0x040, /* DAT_CONNECTION_EVENT_* */
+  DAT_EVD_RMR_BIND_FLAG = 0x080,   /* completions of dat_rmr_bind */
+  DAT_EVD_ASYNC_FLAG = 0x100,      /* DAT_ASYNC_ERROR_* */
+  DAT_EVD_DEFAULT_FLAG = 0x1F0,    /* every stream but software events */
   DAT_EVD_EXTENSION_BASE = 0x200
 } DAT_EVD_FLAGS;
 
 typedef enum dat_psp_flags {
-  DAT_PSP_CONSUMER_FLAG = 0, /* the consumer brings the endpoint */
-  DAT_PSP_PROVIDER_FLAG = 1  /* the provider makes one per request */
+  DAT_PSP_CONSUMER_FLAG = 0, /* the program passes an endpoint to dat_cr_accept */
+  DAT_PSP_PROVIDER_FLAG = 1  /* the library makes an endpoint for each request */
 } DAT_PSP_FLAGS;
 
 typedef enum dat_qos {
-  DAT_QOS_BEST_EFFORT = 0,
+  DAT_QOS_BEST_EFFORT = 0, /* the only one that is supported */
   DAT_QOS_HIGH_THROUGHPUT = 1,
   DAT_QOS_LOW_LATENCY = 2,
   DAT_QOS_ECONOMY = 4,
   DAT_QOS_PREMIUM = 8
 } DAT_QOS;
 
-/* What a completion belongs to. */
+/* The operation that a completion belongs to. */
 typedef enum dat_dtos {
   DAT_DTO_SEND = 0,
   DAT_DTO_RDMA_WRITE = 1,
@@ -187,28 +190,28 @@ typedef enum dat_mem_priv_flags {
 #define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
 typedef enum dat_va_type {
-  DAT_VA_TYPE_VA = 0, /* remote addresses are virtual addresses */
-  DAT_VA_TYPE_ZB = 1  /* remote addresses count from 0 */
+  DAT_VA_TYPE_VA = 0, /* addresses are virtual addresses */
+  DAT_VA_TYPE_ZB = 1  /* addresses count from the beginning of the memory */
 } DAT_VA_TYPE;
 
-/* A piece of local memory. */
+/* A piece of the local memory that lmr_context names. */
 typedef struct dat_lmr_triplet {
   DAT_VADDR virtual_address;
-  DAT_SEG_LENGTH segment_length;
+  DAT_SEG_LENGTH segment_length; /* bytes */
   DAT_LMR_CONTEXT lmr_context;
 } DAT_LMR_TRIPLET;
 
-/* A piece of remote memory. */
+/* A piece of the peer's memory that rmr_context names. */
 typedef struct dat_rmr_triplet {
   DAT_VADDR virtual_address;
-  DAT_SEG_LENGTH segment_length;
+  DAT_SEG_LENGTH segment_length; /* bytes */
   DAT_RMR_CONTEXT rmr_context;
 } DAT_RMR_TRIPLET;
 
 typedef enum dat_rmr_scope {
-  DAT_RMR_SCOPE_EP = 0,
-  DAT_RMR_SCOPE_PZ = 1,
-  DAT_RMR_SCOPE_ANY = 2
+  DAT_RMR_SCOPE_EP = 0, /* a window for the endpoint that binds it */
+  DAT_RMR_SCOPE_PZ = 1, /* a window for every endpoint of the zone */
+  DAT_RMR_SCOPE_ANY = 2 /* rmr_scope_supported: windows of both kinds */
 } DAT_RMR_SCOPE;
 
 typedef struct dat_rmr_param {
@@ -232,14 +235,17 @@ typedef enum dat_rmr_param_mask {
   DAT_RMR_FIELD_ALL = 0x7F
 } DAT_RMR_PARAM_MASK;
 
-/* ==== Interface adapter (attributes: udat.h) ==== */
+/* ==== Interface adapter (udat.h has its attributes) ==== */
 
+/* To whom the array of a post's segments belongs after the post. Here it is always the consumer,
+ * since the library copies the array. */
 typedef enum dat_iov_ownership {
   DAT_IOV_CONSUMER = 0,
   DAT_IOV_PROVIDER_NOMOD = 1,
   DAT_IOV_PROVIDER_MOD = 2
 } DAT_IOV_OWNERSHIP;
 
+/* Whether public service points make endpoints. Here they do so if they are asked. */
 typedef enum dat_ep_creator_for_psp {
   DAT_PSP_CREATES_EP_NEVER = 0,
   DAT_PSP_CREATES_EP_IFASKED = 1,
@@ -304,7 +310,7 @@ typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
 #define DAT_IA_FIELD_IA_MAX_DTO_PER_OP DAT_IA_FIELD_IA_MAX_DTO_PER_EP
 #define DAT_IA_FIELD_IA_EXTENSIONS_SUPPORTED DAT_IA_FIELD_IA_EXTENSION
 
-/* Former names of two members of DAT_IA_ATTR (the first of DAT_EP_ATTR too). */
+/* Former names of two members of DAT_IA_ATTR; the first is a former name in DAT_EP_ATTR, too. */
 #define max_mtu_size max_message_size
 #define max_rdma_read_per_ep max_rdma_read_per_ep_in
 
@@ -315,6 +321,7 @@ typedef enum dat_service_type {
   DAT_SERVICE_TYPE_EXTENSION_BASE = 1
 } DAT_SERVICE_TYPE;
 
+/* Sizes are in bytes. A size or number of 0 asks for the default. */
 typedef struct dat_ep_attr {
   DAT_SERVICE_TYPE service_type;
   DAT_SEG_LENGTH max_message_size;
@@ -322,16 +329,16 @@ typedef struct dat_ep_attr {
   DAT_QOS qos;
   DAT_COMPLETION_FLAGS recv_completion_flags;
   DAT_COMPLETION_FLAGS request_completion_flags;
-  DAT_COUNT max_recv_dtos;
-  DAT_COUNT max_request_dtos;
-  DAT_COUNT max_recv_iov;
-  DAT_COUNT max_request_iov;
-  DAT_COUNT max_rdma_read_in;
-  DAT_COUNT max_rdma_read_out;
-  DAT_COUNT srq_soft_hw;
+  DAT_COUNT max_recv_dtos;     /* receives that may be outstanding */
+  DAT_COUNT max_request_dtos;  /* requests that may be outstanding */
+  DAT_COUNT max_recv_iov;      /* segments of a receive */
+  DAT_COUNT max_request_iov;   /* segments of a request */
+  DAT_COUNT max_rdma_read_in;  /* RDMA reads of the peer at a time */
+  DAT_COUNT max_rdma_read_out; /* RDMA reads of this side at a time */
+  DAT_COUNT srq_soft_hw; /* the soft watermark of dat_ep_set_watermark; dat_ep_create ignores it */
   DAT_COUNT max_rdma_read_iov;
   DAT_COUNT max_rdma_write_iov;
-  DAT_COUNT ep_transport_specific_count;
+  DAT_COUNT ep_transport_specific_count; /* this member and those that follow are ignored */
   DAT_NAMED_ATTR* ep_transport_specific;
   DAT_COUNT ep_provider_specific_count;
   DAT_NAMED_ATTR* ep_provider_specific;
@@ -361,9 +368,9 @@ typedef struct dat_ep_param {
   DAT_IA_HANDLE ia_handle;
   DAT_EP_STATE ep_state;
   DAT_COMM comm;
-  DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+  DAT_IA_ADDRESS_PTR local_ia_address_ptr; /* valid while the adapter is open */
   DAT_PORT_QUAL local_port_qual;
-  DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+  DAT_IA_ADDRESS_PTR remote_ia_address_ptr; /* the endpoint's memory; NULL without a peer */
   DAT_PORT_QUAL remote_port_qual;
   DAT_PZ_HANDLE pz_handle;
   DAT_EVD_HANDLE recv_evd_handle;
@@ -418,9 +425,9 @@ typedef enum dat_srq_state {
 } DAT_SRQ_STATE;
 
 typedef struct dat_srq_attr {
-  DAT_COUNT max_recv_dtos;
-  DAT_COUNT max_recv_iov;
-  DAT_COUNT low_watermark;
+  DAT_COUNT max_recv_dtos; /* receives that may be outstanding */
+  DAT_COUNT max_recv_iov;  /* segments of a receive; 0 means 1 */
+  DAT_COUNT low_watermark; /* must be DAT_SRQ_LW_DEFAULT; dat_srq_set_lw changes it */
 } DAT_SRQ_ATTR;
 
 typedef struct dat_srq_param {
@@ -430,8 +437,8 @@ typedef struct dat_srq_param {
   DAT_COUNT max_recv_dtos;
   DAT_COUNT max_recv_iov;
   DAT_COUNT low_watermark;
-  DAT_COUNT available_dto_count;
-  DAT_COUNT outstanding_dto_count;
+  DAT_COUNT available_dto_count;   /* posted receives that no message has taken */
+  DAT_COUNT outstanding_dto_count; /* posted receives whose events the program has not taken */
 } DAT_SRQ_PARAM;
 
 typedef enum dat_srq_param_mask {
@@ -489,6 +496,7 @@ typedef enum dat_rsp_param_mask {
   DAT_RSP_FIELD_ALL = 15
 } DAT_RSP_PARAM_MASK;
 
+/* The pointers are valid as long as the service point. */
 typedef struct dat_csp_param {
   DAT_IA_HANDLE ia_handle;
   DAT_COMM* comm;
@@ -504,12 +512,13 @@ typedef enum dat_csp_param_mask {
   DAT_CSP_FIELD_ALL = 15
 } DAT_CSP_PARAM_MASK;
 
+/* The pointers are valid as long as the request. */
 typedef struct dat_cr_param {
   DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
   DAT_PORT_QUAL remote_port_qual;
   DAT_COUNT private_data_size;
   DAT_PVOID private_data;
-  DAT_EP_HANDLE local_ep_handle;
+  DAT_EP_HANDLE local_ep_handle; /* the request's own endpoint, or DAT_HANDLE_NULL */
 } DAT_CR_PARAM;
 
 typedef enum dat_cr_param_mask {
@@ -528,18 +537,18 @@ typedef enum dat_event_number {
   DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,
   DAT_CONNECTION_REQUEST_EVENT = 0x02001,
   DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001,
-  DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,           /* the consumer there said no */
-  DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,       /* nobody listens there */
+  DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,           /* the program there refused */
+  DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,       /* nobody there can take the request */
   DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = 0x04004, /* the requester has gone */
   DAT_CONNECTION_EVENT_DISCONNECTED = 0x04005,
-  DAT_CONNECTION_EVENT_BROKEN = 0x04006,    /* failure, or the peer died */
-  DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007, /* no answer in time */
-  DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008,
-  DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001,
-  DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,
-  DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,
-  DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,
-  DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = 0x08005,
+  DAT_CONNECTION_EVENT_BROKEN = 0x04006,      /* after an error or the peer's death */
+  DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007,   /* no answer came in time */
+  DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008, /* the attempt did not reach the host */
+  DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001,     /* a dispatcher has more events than its length */
+  DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,  /* the adapter's RDMA device has failed */
+  DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,        /* see DAT_EP_ASYNC_ERROR_REASON */
+  DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,        /* the library never reports it */
+  DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = 0x08005, /* DAT_SRQ_LOW_WATERMARK_EVENT */
   DAT_HA_DOWN_TO_1 = 0x08101,
   DAT_HA_UP_TO_MULTI_PATH = 0x08102,
   DAT_SOFTWARE_EVENT = 0x10001,
@@ -550,18 +559,18 @@ typedef enum dat_event_number {
 
 typedef enum dat_dto_completion_status {
   DAT_DTO_SUCCESS = 0,
-  DAT_DTO_ERR_FLUSHED = 1,      /* not processed: disconnected */
-  DAT_DTO_ERR_LOCAL_LENGTH = 2, /* message longer than the buffer */
-  DAT_DTO_ERR_LOCAL_EP = 3,
-  DAT_DTO_ERR_LOCAL_PROTECTION = 4,
-  DAT_DTO_ERR_BAD_RESPONSE = 5,
-  DAT_DTO_ERR_REMOTE_ACCESS = 6,
-  DAT_DTO_ERR_REMOTE_RESPONDER = 7,
-  DAT_DTO_ERR_TRANSPORT = 8,
-  DAT_DTO_ERR_RECEIVER_NOT_READY = 9,
-  DAT_DTO_ERR_PARTIAL_PACKET = 10,
-  DAT_RMR_OPERATION_FAILED = 11,
-  DAT_DTO_ERR_LOCAL_MM_ERROR = 12
+  DAT_DTO_ERR_FLUSHED = 1,            /* not processed: the connection had ended */
+  DAT_DTO_ERR_LOCAL_LENGTH = 2,       /* longer than the receive or the device's limit */
+  DAT_DTO_ERR_LOCAL_EP = 3,           /* the library never reports it */
+  DAT_DTO_ERR_LOCAL_PROTECTION = 4,   /* a local context, range, zone or privilege is wrong */
+  DAT_DTO_ERR_BAD_RESPONSE = 5,       /* the library never reports it */
+  DAT_DTO_ERR_REMOTE_ACCESS = 6,      /* the peer's memory does not allow the access */
+  DAT_DTO_ERR_REMOTE_RESPONDER = 7,   /* the peer could not process the request */
+  DAT_DTO_ERR_TRANSPORT = 8,          /* the connection was lost during the request */
+  DAT_DTO_ERR_RECEIVER_NOT_READY = 9, /* the peer had no receive */
+  DAT_DTO_ERR_PARTIAL_PACKET = 10,    /* the library never reports it */
+  DAT_RMR_OPERATION_FAILED = 11,      /* the bind failed */
+  DAT_DTO_ERR_LOCAL_MM_ERROR = 12     /* the library never reports it */
 } DAT_DTO_COMPLETION_STATUS;
 
 typedef DAT_DTO_COMPLETION_STATUS DAT_RMR_BIND_COMPLETION_STATUS;
@@ -572,17 +581,17 @@ typedef DAT_DTO_COMPLETION_STATUS DAT_RMR_BIND_COMPLETION_STATUS;
 #define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
 #define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
 
-/* DAT_DTO_COMPLETION_EVENT; transfered_length is defined for a success only. */
+/* Of DAT_DTO_COMPLETION_EVENT. transfered_length, in bytes, is defined only for a success. */
 typedef struct dat_dto_completion_event_data {
   DAT_EP_HANDLE ep_handle;
   DAT_DTO_COOKIE user_cookie;
   DAT_DTO_COMPLETION_STATUS status;
   DAT_SEG_LENGTH transfered_length;
-  DAT_DTOS operation;
-  DAT_RMR_CONTEXT rmr_context;
+  DAT_DTOS operation;          /* or a DAT_IB_DTOS */
+  DAT_RMR_CONTEXT rmr_context; /* DAT_DTO_RECEIVE_WITH_INVALIDATE: of the window that has ended */
 } DAT_DTO_COMPLETION_EVENT_DATA;
 
-/* DAT_RMR_BIND_COMPLETION_EVENT */
+/* Of DAT_RMR_BIND_COMPLETION_EVENT. */
 typedef struct dat_rmr_bind_completion_event_data {
   DAT_RMR_HANDLE rmr_handle;
   DAT_RMR_COOKIE user_cookie;
@@ -595,23 +604,26 @@ typedef union dat_sp_handle {
   DAT_CSP_HANDLE csp_handle;
 } DAT_SP_HANDLE;
 
-/* DAT_CONNECTION_REQUEST_EVENT; for a reserved service point sp_handle is DAT_HANDLE_NULL. */
+/* Of DAT_CONNECTION_REQUEST_EVENT. A reserved service point ends when its request comes, so its
+ * sp_handle is DAT_HANDLE_NULL. The address is valid while the adapter is open. */
 typedef struct dat_cr_arrival_event_data {
   DAT_SP_HANDLE sp_handle;
   DAT_IA_ADDRESS_PTR local_ia_address_ptr;
   DAT_CONN_QUAL conn_qual;
   DAT_CR_HANDLE cr_handle;
-  DAT_BOOLEAN truncate_flag; /* the private data did not fit */
+  DAT_BOOLEAN truncate_flag; /* always DAT_FALSE: private data is never cut off */
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
-/* DAT_CONNECTION_EVENT_* */
+/* Of DAT_CONNECTION_EVENT_*. private_data is what the peer passed to dat_cr_accept or
+ * dat_cr_reject, or NULL; it is valid until the endpoint is reset or freed. */
 typedef struct dat_connection_event_data {
   DAT_EP_HANDLE ep_handle;
   DAT_COUNT private_data_size;
   DAT_PVOID private_data;
 } DAT_CONNECTION_EVENT_DATA;
 
-/* DAT_ASYNC_ERROR_*; reason is one of the enumerations below, by the type of the handle. */
+/* Of DAT_ASYNC_ERROR_*. dat_handle is the object that the error concerns, and reason is a value of
+ * the enumeration below that belongs to the object's type. */
 typedef struct dat_asynch_error_event_data {
   DAT_HANDLE dat_handle;
   DAT_COUNT reason;
@@ -625,7 +637,7 @@ typedef enum ia_async_error_reason {
 typedef enum ep_async_error_reason {
   DAT_EP_TRANSFER_TO_ERROR = 0,
   DAT_EP_OTHER_ERROR = 1,
-  DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = 2 /* by dat_ep_set_watermark */
+  DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = 2 /* see dat_ep_set_watermark */
 } DAT_EP_ASYNC_ERROR_REASON;
 
 typedef enum evd_async_error_reason {
@@ -636,7 +648,7 @@ typedef enum evd_async_error_reason {
 typedef enum srq_async_error_reason {
   DAT_SRQ_TRANSFER_TO_ERROR = 0,
   DAT_SRQ_OTHER_ERROR = 1,
-  DAT_SRQ_LOW_WATERMARK_EVENT = 2 /* by dat_srq_set_lw */
+  DAT_SRQ_LOW_WATERMARK_EVENT = 2 /* see dat_srq_set_lw */
 } DAT_SRQ_ASYNC_ERROR_REASON;
 
 typedef enum lmr_async_error_reason { DAT_LMR_OTHER_ERROR = 0 } DAT_LMR_ASYNC_ERROR_REASON;
@@ -645,7 +657,7 @@ typedef enum rmr_async_error_reason { DAT_RMR_OTHER_ERROR = 0 } DAT_RMR_ASYNC_ER
 
 typedef enum pz_async_error_reason { DAT_PZ_OTHER_ERROR = 0 } DAT_PZ_ASYNC_ERROR_REASON;
 
-/* DAT_SOFTWARE_EVENT */
+/* Of DAT_SOFTWARE_EVENT. The pointer is the program's own. */
 typedef struct dat_software_event_data {
   DAT_PVOID pointer;
 } DAT_SOFTWARE_EVENT_DATA;
@@ -663,10 +675,10 @@ typedef struct dat_event {
   DAT_EVENT_NUMBER event_number;
   DAT_EVD_HANDLE evd_handle;
   DAT_EVENT_DATA event_data;
-  DAT_UINT64 event_extension_data[8]; /* dat_ib_extensions.h says what it holds */
+  DAT_UINT64 event_extension_data[8]; /* a DAT_IB_EXTENSION_EVENT_DATA, with DAT_IB_DTO_EVENT */
 } DAT_EVENT;
 
-/* Event dispatcher parameters: udat.h. */
+/* Defined in udat.h. */
 typedef struct dat_evd_param DAT_EVD_PARAM;
 
 typedef enum dat_evd_param_mask {
@@ -687,7 +699,7 @@ typedef struct dat_provider_info {
   DAT_BOOLEAN is_thread_safe;
 } DAT_PROVIDER_INFO;
 
-typedef int DAT_EXTENDED_OP;
+typedef int DAT_EXTENDED_OP; /* a DAT_IB_OP of dat_ib_extensions.h */
 
 #ifdef __cplusplus
 }

@@ -2,7 +2,8 @@
  * Viaduct: uDAPL 2.0, return values.
  *
  * A DAT_RETURN has a class in bits 31-30, a type in bits 29-16 and a subtype in bits 15-0. The
- * enumerators carry no class, a returned error does: compare DAT_GET_TYPE(value) with a type.
+ * enumerators below have no class, but a returned error has one: compare DAT_GET_TYPE(value) with
+ * the types, and DAT_GET_SUBTYPE(value) with the subtypes.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -30,7 +31,7 @@ typedef DAT_UINT32 DAT_RETURN;
 
 typedef enum dat_return_type {
   DAT_SUCCESS = 0x00000000,
-  DAT_ABORT = 0x00010000, /* the adapter was closed meanwhile */
+  DAT_ABORT = 0x00010000, /* the adapter was closed during the call */
   DAT_CONN_QUAL_IN_USE = 0x00020000,
   DAT_INSUFFICIENT_RESOURCES = 0x00030000,
   DAT_INTERNAL_ERROR = 0x00040000,
@@ -48,7 +49,7 @@ typedef enum dat_return_type {
   DAT_PROVIDER_ALREADY_REGISTERED = 0x00100000,
   DAT_PROVIDER_IN_USE = 0x00110000,
   DAT_INVALID_ADDRESS = 0x00120000,
-  DAT_INTERRUPTED_CALL = 0x00130000, /* a signal */
+  DAT_INTERRUPTED_CALL = 0x00130000, /* a signal ended the wait */
   DAT_CONN_QUAL_UNAVAILABLE = 0x00140000,
   DAT_RESERVED_LMR = 0x00150000,
   DAT_PORT_IN_USE = 0x00160000,

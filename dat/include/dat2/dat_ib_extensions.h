@@ -2,11 +2,12 @@
  * Viaduct: uDAPL 2.0, the extensions that providers share: immediate data, atomic operations,
  * datagrams, counters and collectives.
  *
- * Every macro calls dat_extension_op and returns its DAT_RETURN; a provider that lacks an extension
- * answers DAT_NOT_IMPLEMENTED, as ours does for atomic operations where the device has none.
- * dat_ia_query says what there is: provider specific attributes of the names below with the value
- * "TRUE". The event of a completed operation is DAT_IB_DTO_EVENT, and its event_extension_data is a
- * DAT_IB_EXTENSION_EVENT_DATA.
+ * Every macro calls dat_extension_op and returns its DAT_RETURN, which is DAT_NOT_IMPLEMENTED if
+ * the provider lacks the extension. Viaduct lacks datagrams and collectives, and atomic operations
+ * if the device has none. dat_ia_query tells which extensions there are, by provider specific
+ * attributes with the names below and the value "TRUE". The event of a completed operation is
+ * DAT_IB_DTO_EVENT. Its event_data is that of DAT_DTO_COMPLETION_EVENT, and its
+ * event_extension_data is a DAT_IB_EXTENSION_EVENT_DATA.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
@@ -88,7 +89,7 @@ typedef enum dat_ib_op {
 #define DAT_QUERY_COUNTERS_OP DAT_IB_QUERY_COUNTERS_OP
 #define DAT_PRINT_COUNTERS_OP DAT_IB_PRINT_COUNTERS_OP
 
-/* Further event numbers. */
+/* Event numbers in addition to those of DAT_EVENT_NUMBER. */
 typedef enum dat_ib_event_number {
   DAT_IB_DTO_EVENT = 0x40000,
   DAT_IB_UD_CONNECTION_REQUEST_EVENT = 0x40001,
@@ -98,12 +99,12 @@ typedef enum dat_ib_event_number {
   DAT_IB_COLLECTIVE_EVENT = 0x40005
 } DAT_IB_EVENT_NUMBER;
 
-/* What an extension event tells. */
+/* What an extension's event reports. */
 typedef enum dat_ib_ext_type {
   DAT_IB_FETCH_AND_ADD = 0,
   DAT_IB_CMP_AND_SWAP = 1,
-  DAT_IB_RDMA_WRITE_IMMED = 2,
-  DAT_IB_RDMA_WRITE_IMMED_DATA = 3,
+  DAT_IB_RDMA_WRITE_IMMED = 2,      /* this side's write with immediate data */
+  DAT_IB_RDMA_WRITE_IMMED_DATA = 3, /* a receive that the peer's write with immediate data took */
   DAT_IB_RECV_IMMED_DATA = 4,
   DAT_IB_UD_CONNECT_REQUEST = 5,
   DAT_IB_UD_REMOTE_AH = 6,
@@ -138,13 +139,13 @@ typedef enum dat_ib_status {
   DAT_IB_COLL_COMP_ERR = 2
 } DAT_IB_STATUS;
 
-/* Further types of DAT_RETURN. */
+/* Types of DAT_RETURN in addition to those of DAT_RETURN_TYPE. */
 typedef enum dat_ib_return {
   DAT_IB_ERR = 0x10000000,
   DAT_IB_COLLECTIVE_ERR = 0x10000001
 } DAT_IB_RETURN;
 
-/* Further operations of a completion event. */
+/* Operations of a completion event in addition to those of DAT_DTOS. */
 typedef enum dat_ib_dtos {
   DAT_IB_DTO_RDMA_WRITE_IMMED = 8,
   DAT_IB_DTO_RECV_IMMED = 9,
@@ -157,14 +158,15 @@ typedef enum dat_ib_dtos {
   DAT_IB_DTO_COLLECTIVES = 16
 } DAT_IB_DTOS;
 
-/* Further handle types, dispatcher streams, privileges and service types. */
+/* Values in addition to those of DAT_HANDLE_TYPE, DAT_EVD_FLAGS, DAT_MEM_PRIV_FLAGS and
+ * DAT_SERVICE_TYPE. */
 typedef enum dat_ib_handle_type {
   DAT_IB_HANDLE_TYPE_EXT = 12,
   DAT_IB_HANDLE_TYPE_COLLECTIVE = 13
 } DAT_IB_HANDLE_TYPE;
 
 typedef enum dat_ib_evd_extension_flags {
-  DAT_IB_EVD_EXTENSION_FLAG = 0x200
+  DAT_IB_EVD_EXTENSION_FLAG = 0x200 /* has no effect: the events come where completions do */
 } DAT_IB_EVD_EXTENSION_FLAGS;
 
 typedef enum dat_ib_mem_priv_flags { DAT_IB_MEM_PRIV_REMOTE_ATOMIC = 0x40 } DAT_IB_MEM_PRIV_FLAGS;
@@ -175,7 +177,7 @@ typedef enum dat_ib_service_type { DAT_IB_SERVICE_TYPE_UD = 1 } DAT_IB_SERVICE_T
 
 struct ibv_ah;
 
-/* Where datagrams go. */
+/* The destination of a datagram. */
 typedef struct dat_ib_addr_handle {
   struct ibv_ah* ah;
   DAT_UINT32 qpn;
@@ -191,7 +193,7 @@ typedef struct dat_ib_collective_event_data {
   DAT_CONTEXT context;
 } DAT_IB_COLLECTIVE_EVENT_DATA;
 
-/* Fills DAT_EVENT.event_extension_data exactly. */
+/* The content of DAT_EVENT.event_extension_data, which has exactly this size. */
 typedef struct dat_ib_extension_event_data {
   DAT_IB_EXT_TYPE type;
   DAT_IB_STATUS status;
@@ -208,7 +210,8 @@ typedef struct dat_ib_extension_event_data {
   DAT_CONTEXT context;
 } DAT_IB_EXTENSION_EVENT_DATA;
 
-/* Names of a DAT_IB_RETURN and of a DAT_IB_STATUS, as dat_strerror gives them. */
+/* Set *message to the name of a return value of an extension, and to that of a DAT_IB_STATUS, as
+ * dat_strerror does. */
 #define dat_strerror_extension(value, message)                \
   (DAT_GET_TYPE(value) == (DAT_UINT32)DAT_IB_ERR              \
        ? (*(message) = "DAT_IB_ERR", (DAT_RETURN)DAT_SUCCESS) \
@@ -221,28 +224,31 @@ typedef struct dat_ib_extension_event_data {
 
 /* ==== Atomic operations and immediate data ==== */
 
-/* Adds to 8 remote bytes; lbuf receives what they were. The region needs
- * DAT_IB_MEM_PRIV_REMOTE_ATOMIC. */
+/* Adds add_val to 8 bytes of the peer's memory, which needs DAT_IB_MEM_PRIV_REMOTE_ATOMIC, in one
+ * atomic step. lbuf points to one local segment of 8 bytes, which receives their old value; rbuf
+ * points to the remote segment. */
 #define dat_ib_post_fetch_and_add(ep, add_val, lbuf, cookie, rbuf, flgs)                        \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_FETCH_AND_ADD_OP, (DAT_UINT64)(add_val), \
                    (DAT_LMR_TRIPLET*)(lbuf), (cookie), (DAT_RMR_TRIPLET*)(rbuf),                \
                    (DAT_COMPLETION_FLAGS)(flgs))
 
-/* Sets 8 remote bytes to swap_val if they are cmp_val; lbuf receives what they were. */
+/* Sets 8 bytes of the peer's memory to swap_val if they are equal to cmp_val, in one atomic step.
+ * Everything else is as for dat_ib_post_fetch_and_add. */
 #define dat_ib_post_cmp_and_swap(ep, cmp_val, swap_val, lbuf, cookie, rbuf, flgs)              \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_CMP_AND_SWAP_OP, (DAT_UINT64)(cmp_val), \
                    (DAT_UINT64)(swap_val), (DAT_LMR_TRIPLET*)(lbuf), (cookie),                 \
                    (DAT_RMR_TRIPLET*)(rbuf), (DAT_COMPLETION_FLAGS)(flgs))
 
-/* Writes remote memory and completes a receive there with 32 bits of immediate data. */
+/* Writes the size segments of lbuf to the remote segment of rbuf, as dat_ep_post_rdma_write does,
+ * and completes a receive of the peer, which gets the 32 bits of idata. */
 #define dat_ib_post_rdma_write_immed(ep, size, lbuf, cookie, rbuf, idata, flgs)                \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_RDMA_WRITE_IMMED_OP, (DAT_COUNT)(size), \
                    (DAT_LMR_TRIPLET*)(lbuf), (cookie), (DAT_RMR_TRIPLET*)(rbuf),               \
                    (DAT_UINT32)(idata), (DAT_COMPLETION_FLAGS)(flgs))
 
-/* ==== Datagrams ==== */
+/* ==== Datagrams: not implemented ==== */
 
-/* Sends a datagram. */
+/* Sends a datagram to *ah_ptr. */
 #define dat_ib_post_send_ud(ep, segments, lbuf, ah_ptr, cookie, flgs)                     \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_UD_SEND_OP, (DAT_COUNT)(segments), \
                    (DAT_LMR_TRIPLET*)(lbuf), (DAT_IB_ADDR_HANDLE*)(ah_ptr), (cookie),     \
@@ -250,16 +256,17 @@ typedef struct dat_ib_extension_event_data {
 
 #define dat_ib_post_recv_ud dat_ep_post_recv
 
-/* Frees what a connection of this kind has left. */
+/* Free what connecting for datagrams has left: a connection, an address handle. */
 #define dat_ib_ud_cm_free(ep, cm) \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_UD_CM_FREE_OP, (cm))
 
 #define dat_ib_ud_ah_free(ep, ah) \
   dat_extension_op((DAT_HANDLE)(ep), (DAT_IB_OP)DAT_IB_UD_AH_FREE_OP, (DAT_IB_ADDR_HANDLE*)(ah))
 
-/* ==== Attributes without opening ==== */
+/* ==== Attributes of an adapter that is not open ==== */
 
-/* Reports the attributes of an adapter by its name. */
+/* Opens the adapter of that name as dat_ia_open does, and reports its attributes as dat_ia_query
+ * does. The adapter stays open until dat_ib_close_query closes it abruptly. */
 #define dat_ib_open_query(name, ia_handle, ia_mask, ia_attr, prov_mask, prov_attr)                 \
   dat_extension_op(DAT_HANDLE_NULL, (DAT_IB_OP)DAT_IB_OPEN_QUERY_OP, (DAT_NAME_PTR)(name),         \
                    (DAT_HANDLE*)(ia_handle), (DAT_IA_ATTR_MASK)(ia_mask), (DAT_IA_ATTR*)(ia_attr), \
@@ -270,7 +277,9 @@ typedef struct dat_ib_extension_event_data {
 
 /* ==== Counters ==== */
 
-/* Of an adapter, an endpoint, a dispatcher; the last of each means all of them. */
+/* The counters of an adapter, of an endpoint and of a dispatcher. The last value of each
+ * enumeration is the number of the object's counters and means all of them. Counters of what does
+ * not exist here are 0. */
 typedef enum dat_ia_counters {
   DCNT_IA_PZ_CREATE = 0,
   DCNT_IA_PZ_FREE = 1,
@@ -402,25 +411,28 @@ typedef enum dat_evd_counters {
   DCNT_EVD_ALL_COUNTERS = 10
 } DAT_EVD_COUNTERS;
 
-/* Groups that are started and stopped. */
+/* Groups of an adapter's counters, which dat_ib_start_counter and dat_ib_stop_counter take. */
 typedef enum dat_ia_counter_type {
   DCNT_IA_CM = 0,
   DCNT_IA_LNK = 1,
   DCNT_IA_DIAG = 2
 } DAT_IA_COUNTER_TYPE;
 
-/* Reads counters; reset: and clears them. */
+/* Reads the counter cntr of an adapter, an endpoint or a dispatcher, or all counters, for which
+ * p_cntrs_out must have room. If reset is not 0, what was read begins again from 0. */
 #define dat_ib_query_counters(dat_handle, cntr, p_cntrs_out, reset)                            \
   dat_extension_op((DAT_HANDLE)(dat_handle), (DAT_IB_OP)DAT_IB_QUERY_COUNTERS_OP, (int)(cntr), \
                    (DAT_UINT64*)(p_cntrs_out), (int)(reset))
 #define dat_query_counters dat_ib_query_counters
 
-/* Prints counters to standard output. */
+/* Prints counters to standard output; if all are printed, those that are 0 are left out. */
 #define dat_ib_print_counters(dat_handle, cntr, reset)                                         \
   dat_extension_op((DAT_HANDLE)(dat_handle), (DAT_IB_OP)DAT_IB_PRINT_COUNTERS_OP, (int)(cntr), \
                    (int)(reset))
 #define dat_print_counters dat_ib_print_counters
 
+/* Start and stop DCNT_IA_CM, which runs from the beginning: a stop keeps the values, a start counts
+ * again from 0. The other groups are refused: DAT_MODEL_NOT_SUPPORTED. */
 #define dat_ib_start_counter(dat_handle, type)                                    \
   dat_extension_op((DAT_HANDLE)(dat_handle), (DAT_IB_OP)DAT_IB_START_COUNTERS_OP, \
                    (DAT_IA_COUNTER_TYPE)(type))
@@ -428,7 +440,7 @@ typedef enum dat_ia_counter_type {
   dat_extension_op((DAT_HANDLE)(dat_handle), (DAT_IB_OP)DAT_IB_STOP_COUNTERS_OP, \
                    (DAT_IA_COUNTER_TYPE)(type))
 
-/* ==== Collectives ==== */
+/* ==== Collectives: not implemented ==== */
 
 typedef DAT_HANDLE DAT_IB_COLLECTIVE_HANDLE;
 typedef unsigned int DAT_IB_COLLECTIVE_RANK;
@@ -481,7 +493,7 @@ typedef enum dat_ib_collective_reduce_data_op {
   DAT_IB_COLLECTIVE_REDUCE_OP_MINLOC = 11
 } DAT_IB_COLLECTIVE_REDUCE_DATA_OP;
 
-/* Members and groups; DAT_IB_COLLECTIVE_EVENT tells when a group is there. */
+/* Create and free members and groups. DAT_IB_COLLECTIVE_EVENT reports that a group exists. */
 #define dat_ib_collective_create_member(ia_handle, progress_func, member, member_size)     \
   dat_extension_op((DAT_HANDLE)(ia_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_CREATE_MEMBER_OP, \
                    (void*)(progress_func), (DAT_IB_COLLECTIVE_MEMBER*)(member),            \
@@ -498,7 +510,7 @@ typedef enum dat_ib_collective_reduce_data_op {
 #define dat_ib_collective_free_group(coll_handle) \
   dat_extension_op((DAT_HANDLE)(coll_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_FREE_GROUP_OP)
 
-/* The clock of a group. */
+/* Set and read the clock of a group. */
 #define dat_ib_collective_set_clock(coll_handle, clock_value, user_context)              \
   dat_extension_op((DAT_HANDLE)(coll_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_SET_CLOCK_OP, \
                    (DAT_UINT64)(clock_value), (user_context))
@@ -506,7 +518,8 @@ typedef enum dat_ib_collective_reduce_data_op {
   dat_extension_op((DAT_HANDLE)(coll_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_READ_CLOCK_OP, \
                    (DAT_UINT64*)(clock_value))
 
-/* Data: sizes and displacements in bytes; those with a v have one of each per rank. */
+/* A barrier, and macros that move data. Sizes and displacements are in bytes; macros whose names
+ * end in v take arrays of them, with one for each rank. */
 #define dat_ib_collective_barrier(coll_handle, user_context, flags)                    \
   dat_extension_op((DAT_HANDLE)(coll_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_BARRIER_OP, \
                    (user_context), (DAT_COMPLETION_FLAGS)(flags))
@@ -561,7 +574,7 @@ typedef enum dat_ib_collective_reduce_data_op {
                    (DAT_PVOID)(recvbuf), (DAT_COUNT*)(recvsizes), (DAT_COUNT*)(recvdispls), \
                    (user_context), (DAT_COMPLETION_FLAGS)(flags))
 
-/* Data that is combined on its way. */
+/* Macros that combine the data of the members by the operation op; type is the type of the data. */
 #define dat_ib_collective_reduce(coll_handle, sendbuf, sendsize, recvbuf, recvsize, op, type, \
                                  root, user_context, flags)                                   \
   dat_extension_op((DAT_HANDLE)(coll_handle), (DAT_IB_OP)DAT_IB_COLLECTIVE_REDUCE_OP,         \

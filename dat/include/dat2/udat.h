@@ -1,16 +1,16 @@
 /*
  * Viaduct: uDAPL 2.0 (User Direct Access Programming Library), the header that programs include.
  *
- * dat.h has what every DAT consumer shares, this file what belongs to user space: memory of the
- * process, waiting, adapter and provider attributes. Valid as C89 (with a 64-bit integer) up to
- * C++23.
+ * dat.h has what every DAT consumer shares, and this file has what belongs to user space: the
+ * memory of the process, waiting, the attributes of adapter and provider. Both are valid C89 (with
+ * a 64-bit integer) and valid C++ up to C++23. dat_functions.h says what holds for all functions.
  *
  * SPDX-License-Identifier: BSD-3-Clause
  */
 #ifndef VIADUCT_DAT2_UDAT_H_
 #define VIADUCT_DAT2_UDAT_H_
 
-/* What provider headers test for: the guard of OFED's. */
+/* Headers of providers test for the guard of OFED's header. */
 #ifndef _UDAT_H_
 #define _UDAT_H_
 #endif
@@ -27,26 +27,28 @@ extern "C" {
 /* ==== Memory regions ==== */
 
 typedef enum dat_mem_type {
-  DAT_MEM_TYPE_VIRTUAL = 0,
-  DAT_MEM_TYPE_LMR = 1,
-  DAT_MEM_TYPE_SHARED_VIRTUAL = 2
+  DAT_MEM_TYPE_VIRTUAL = 0,       /* memory of the process */
+  DAT_MEM_TYPE_LMR = 1,           /* the memory of another registration, once more */
+  DAT_MEM_TYPE_SHARED_VIRTUAL = 2 /* a shared mapping */
 } DAT_MEM_TYPE;
 
 #define DAT_LMR_COOKIE_SIZE 40
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
 
-/* DAT_MEM_TYPE_SHARED_VIRTUAL: all who share the memory give the same 40 bytes. */
+/* For DAT_MEM_TYPE_SHARED_VIRTUAL. All processes that share the memory give it the same name of 40
+ * bytes, which the library copies and shows in dat_lmr_query. */
 typedef struct dat_shared_memory {
   DAT_PVOID virtual_address;
   DAT_LMR_COOKIE shared_memory_id;
 } DAT_SHARED_MEMORY;
 
 typedef union dat_region_description {
-  DAT_PVOID for_va;
-  DAT_LMR_HANDLE for_lmr_handle;
-  DAT_SHARED_MEMORY for_shared_memory;
+  DAT_PVOID for_va;                    /* DAT_MEM_TYPE_VIRTUAL */
+  DAT_LMR_HANDLE for_lmr_handle;       /* DAT_MEM_TYPE_LMR */
+  DAT_SHARED_MEMORY for_shared_memory; /* DAT_MEM_TYPE_SHARED_VIRTUAL */
 } DAT_REGION_DESCRIPTION;
 
+/* Sizes are in bytes. A name of shared memory is valid as long as the registration. */
 typedef struct dat_lmr_param {
   DAT_IA_HANDLE ia_handle;
   DAT_MEM_TYPE mem_type;
@@ -76,32 +78,36 @@ typedef enum dat_lmr_param_mask {
   DAT_LMR_FIELD_ALL = 0x7FF
 } DAT_LMR_PARAM_MASK;
 
-/* ==== Event dispatchers and notification objects ==== */
+/* ==== Event dispatchers and notifiers ==== */
 
-/* One bit of each pair, and a configuration. */
+/* What dat_evd_query reports: enabled or disabled, waitable or unwaitable, and the flag of
+ * DAT_EP_ATTR by which a stream completes if that is not the default one. */
 typedef enum dat_evd_state {
   DAT_EVD_STATE_ENABLED = 0x01,
   DAT_EVD_STATE_DISABLED = 0x02,
   DAT_EVD_STATE_WAITABLE = 0x04,
   DAT_EVD_STATE_UNWAITABLE = 0x08,
-  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10, /* of UNSIGNALLED streams; the default mode shows none */
-  DAT_EVD_STATE_CONFIG_SOLICITED = 0x20,
-  DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30
+  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* DAT_COMPLETION_UNSIGNALLED_FLAG */
+  DAT_EVD_STATE_CONFIG_SOLICITED = 0x20, /* DAT_COMPLETION_SOLICITED_WAIT_FLAG */
+  DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30  /* DAT_COMPLETION_EVD_THRESHOLD_FLAG */
 } DAT_EVD_STATE;
 
 struct dat_evd_param {
   DAT_IA_HANDLE ia_handle;
-  DAT_COUNT evd_qlen;
+  DAT_COUNT evd_qlen; /* events */
   DAT_EVD_STATE evd_state;
-  DAT_CNO_HANDLE cno_handle;
+  DAT_CNO_HANDLE cno_handle; /* the notifier, or DAT_HANDLE_NULL */
   DAT_EVD_FLAGS evd_flags;
 };
 
-/* dat_ia_open: another instance of the adapter has the async dispatcher. */
+/* Passed to dat_ia_open if there is a dispatcher for asynchronous errors elsewhere. */
 #define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)0x1)
-/* dat_ia_query: this instance has none. */
+/* What dat_ia_open then returns, and dat_ia_query reports: the adapter has no such dispatcher, and
+ * its asynchronous errors are not reported. */
 #define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)0x2)
 
+/* Called on a thread of the library with the dispatcher that triggered the notifier, or with
+ * DAT_HANDLE_NULL if the notifier's last dispatcher was freed or the adapter is closed. */
 typedef void(DAT_API* DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
 
 typedef struct dat_os_wait_proxy_agent {
@@ -109,7 +115,7 @@ typedef struct dat_os_wait_proxy_agent {
   DAT_AGENT_FUNC proxy_agent_func;
 } DAT_OS_WAIT_PROXY_AGENT;
 
-/* No agent. */
+/* The value that means no agent. */
 #ifdef __cplusplus
 #define DAT_OS_WAIT_PROXY_AGENT_NULL DAT_OS_WAIT_PROXY_AGENT()
 #else
@@ -123,6 +129,7 @@ typedef enum dat_proxy_type {
   DAT_PROXY_TYPE_FD = 2
 } DAT_PROXY_TYPE;
 
+/* The member of proxy is the one that proxy_type names. */
 typedef struct dat_cno_param {
   DAT_IA_HANDLE ia_handle;
   DAT_PROXY_TYPE proxy_type;
@@ -142,6 +149,8 @@ typedef enum dat_cno_param_mask {
 
 /* ==== Attributes of an interface adapter ==== */
 
+/* Sizes are in bytes; max_ is a limit. The address belongs to the library and is valid while the
+ * adapter is open. */
 struct dat_ia_attr {
   char adapter_name[DAT_NAME_MAX_LENGTH];
   char vendor_name[DAT_NAME_MAX_LENGTH];
@@ -152,8 +161,8 @@ struct dat_ia_attr {
   DAT_IA_ADDRESS_PTR ia_address_ptr;
   DAT_COUNT max_eps;
   DAT_COUNT max_dto_per_ep;
-  DAT_COUNT max_rdma_read_per_ep_in;
-  DAT_COUNT max_rdma_read_per_ep_out;
+  DAT_COUNT max_rdma_read_per_ep_in;  /* RDMA reads of the peer at a time */
+  DAT_COUNT max_rdma_read_per_ep_out; /* RDMA reads of this side at a time */
   DAT_COUNT max_evds;
   DAT_COUNT max_evd_qlen;
   DAT_COUNT max_iov_segments_per_dto;
@@ -193,17 +202,18 @@ struct dat_provider_attr {
   DAT_UINT32 provider_version_minor;
   DAT_UINT32 dapl_version_major;
   DAT_UINT32 dapl_version_minor;
-  DAT_MEM_TYPE lmr_mem_types_supported;
+  DAT_MEM_TYPE lmr_mem_types_supported; /* a set; VIRTUAL, which is 0, is always in it */
   DAT_IOV_OWNERSHIP iov_ownership_on_return;
   DAT_QOS dat_qos_supported;
   DAT_COMPLETION_FLAGS completion_flags_supported;
   DAT_BOOLEAN is_thread_safe;
-  DAT_COUNT max_private_data_size;
+  DAT_COUNT max_private_data_size; /* bytes */
   DAT_BOOLEAN supports_multipath;
   DAT_EP_CREATOR_FOR_PSP ep_creator;
   DAT_PZ_SUPPORT pz_support;
-  DAT_UINT32 optimal_buffer_alignment;
-  /* May two streams feed one dispatcher? Order: software, CR, DTO, connection, RMR bind, async. */
+  DAT_UINT32 optimal_buffer_alignment; /* bytes */
+  /* Whether two streams may feed one dispatcher. Their order is: software, CR, DTO, connection, RMR
+   * bind, async. */
   DAT_BOOLEAN evd_stream_merging_supported[6][6];
   DAT_BOOLEAN srq_supported;
   DAT_COUNT srq_watermarks_supported;
@@ -219,7 +229,7 @@ struct dat_provider_attr {
   DAT_BOOLEAN ha_supported;
   DAT_HA_LB ha_loadbalancing;
   DAT_COUNT num_provider_specific_attr;
-  DAT_NAMED_ATTR* provider_specific_attr;
+  DAT_NAMED_ATTR* provider_specific_attr; /* the library's; valid even when the adapter is closed */
 };
 
 #define DAT_PROVIDER_FIELD_PROVIDER_NAME UINT64_C(0x00000001)
@@ -258,72 +268,86 @@ struct dat_provider_attr {
 
 /* ==== Event dispatchers ==== */
 
-/* Makes a dispatcher for the streams in evd_flags, at least that long. INSUFFICIENT_RESOURCES,
- * INVALID_PARAMETER. */
+/* Makes a dispatcher of at least evd_min_qlen events for the streams in evd_flags. cno_handle is
+ * the notifier that it triggers, or DAT_HANDLE_NULL. Codes: INVALID_PARAMETER,
+ * INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_evd_create(IN DAT_IA_HANDLE ia_handle, IN DAT_COUNT evd_min_qlen,
                                          IN DAT_CNO_HANDLE cno_handle, IN DAT_EVD_FLAGS evd_flags,
                                          OUT DAT_EVD_HANDLE* evd_handle);
 
-/* Attaches another notification object, or none (DAT_HANDLE_NULL). */
+/* Sets the notifier that a dispatcher triggers, or none (DAT_HANDLE_NULL). If the dispatcher had
+ * none and has events, the notifier is triggered at once. */
 extern DAT_RETURN DAT_API dat_evd_modify_cno(IN DAT_EVD_HANDLE evd_handle,
                                              IN DAT_CNO_HANDLE cno_handle);
 
-/* Lets events trigger the notification object again. */
+/* Lets a dispatcher trigger its notifier again. */
 extern DAT_RETURN DAT_API dat_evd_enable(IN DAT_EVD_HANDLE evd_handle);
 
-/* Stops events from triggering the notification object; waiters are not affected. */
+/* Stops a dispatcher from triggering its notifier; waiting and dequeuing do not depend on this. */
 extern DAT_RETURN DAT_API dat_evd_disable(IN DAT_EVD_HANDLE evd_handle);
 
-/* Waits (microseconds) for threshold events and takes the oldest; nmore: how many are left.
- * TIMEOUT_EXPIRED, INTERRUPTED_CALL, ABORT (the adapter was closed), INVALID_STATE (unwaitable, or
- * another waiter), INVALID_PARAMETER. */
+/* Waits until threshold events are queued and takes the oldest; with a timeout of 0 it only looks.
+ * *nmore receives the number of events that are left; nmore may be NULL. Codes: TIMEOUT_EXPIRED,
+ * INTERRUPTED_CALL (by a signal), ABORT (the adapter was closed), INVALID_STATE (the dispatcher is
+ * or becomes unwaitable; another thread waits on it; threshold is above 1 although a stream
+ * completes by DAT_COMPLETION_UNSIGNALLED_FLAG or DAT_COMPLETION_SOLICITED_WAIT_FLAG),
+ * INVALID_PARAMETER (also if threshold is above the dispatcher's length). */
 extern DAT_RETURN DAT_API dat_evd_wait(IN DAT_EVD_HANDLE evd_handle, IN DAT_TIMEOUT timeout,
                                        IN DAT_COUNT threshold, OUT DAT_EVENT* event,
                                        OUT DAT_COUNT* nmore);
 
-/* Releases the waiter and refuses others. */
+/* Ends the wait of a thread, and makes waits fail until dat_evd_clear_unwaitable. dat_evd_dequeue
+ * still works. */
 extern DAT_RETURN DAT_API dat_evd_set_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 
-/* Allows waiting again. */
+/* Allows waits again. */
 extern DAT_RETURN DAT_API dat_evd_clear_unwaitable(IN DAT_EVD_HANDLE evd_handle);
 
-/* ==== Notification objects (CNO) ==== */
+/* ==== Notifiers (CNO) ==== */
 
-/* Makes one; the agent, if any, is called once, at the next trigger. INSUFFICIENT_RESOURCES,
- * INVALID_PARAMETER. */
+/* Makes a notifier. The agent, if there is one, is called once, at the next trigger. Codes:
+ * INVALID_PARAMETER, INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_cno_create(IN DAT_IA_HANDLE ia_handle,
                                          IN DAT_OS_WAIT_PROXY_AGENT agent,
                                          OUT DAT_CNO_HANDLE* cno_handle);
 
-/* Changes the agent; the new one is called once, at the next trigger. INVALID_STATE. */
+/* Sets another agent or none; the agent is called once, at the next trigger. Code: INVALID_STATE
+ * (in 2.0 the notifier has a file descriptor). */
 extern DAT_RETURN DAT_API dat_cno_modify_agent(IN DAT_CNO_HANDLE cno_handle,
                                                IN DAT_OS_WAIT_PROXY_AGENT agent);
 
-/* Reports parameters. INVALID_PARAMETER. */
+/* Reports the parameters of a notifier. Code: INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_cno_query(IN DAT_CNO_HANDLE cno_handle,
                                         IN DAT_CNO_PARAM_MASK cno_param_mask,
                                         OUT DAT_CNO_PARAM* cno_param);
 
-/* Waits (microseconds) for a trigger; evd_handle: whose. QUEUE_EMPTY at the
- * time-out, INTERRUPTED_CALL. */
+/* Takes a trigger of a notifier, or waits for one. *evd_handle receives the dispatcher that may
+ * have events, or DAT_HANDLE_NULL if the last dispatcher was freed or the adapter was closed.
+ * Codes: QUEUE_EMPTY (no trigger came in time), INTERRUPTED_CALL (by a signal). */
 extern DAT_RETURN DAT_API dat_cno_wait(IN DAT_CNO_HANDLE cno_handle, IN DAT_TIMEOUT timeout,
                                        OUT DAT_EVD_HANDLE* evd_handle);
 
-/* Destroys it. INVALID_STATE while a dispatcher is attached or somebody waits. */
+/* Destroys a notifier. Code: INVALID_STATE (a dispatcher refers to it, or a thread waits on it). */
 extern DAT_RETURN DAT_API dat_cno_free(IN DAT_CNO_HANDLE cno_handle);
 
-/* Makes one that is readable through a file descriptor. INSUFFICIENT_RESOURCES. */
+/* Makes a notifier with a file descriptor, which is readable while a trigger is remembered. The
+ * descriptor belongs to the notifier and must not be closed. Code: INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_cno_fd_create(IN DAT_IA_HANDLE ia_handle, OUT DAT_FD* file_descriptor,
                                             OUT DAT_CNO_HANDLE* cno_handle);
 
-/* Takes a trigger of such an object; evd_handle: whose. QUEUE_EMPTY. */
+/* Takes the trigger that a notifier remembers; never blocks. *evd_handle is as for dat_cno_wait.
+ * Code: QUEUE_EMPTY. */
 extern DAT_RETURN DAT_API dat_cno_trigger(IN DAT_CNO_HANDLE cno_handle,
                                           OUT DAT_EVD_HANDLE* evd_handle);
 
 /* ==== Memory regions ==== */
 
-/* Registers memory; all results but the handle may be NULL. INSUFFICIENT_RESOURCES,
- * INVALID_PARAMETER, INVALID_STATE. */
+/* Registers memory for the endpoints of a zone. The length is in bytes and must not be 0; it is
+ * ignored for DAT_MEM_TYPE_LMR. The memory stays the program's and must stay mapped until
+ * dat_lmr_free. *lmr_context is for segments of posts and *rmr_context, 0 without a remote
+ * privilege, for the peer. All result pointers but lmr_handle may be NULL. Codes:
+ * INVALID_PARAMETER, INVALID_STATE (the memory for DAT_MEM_TYPE_SHARED_VIRTUAL is private),
+ * INSUFFICIENT_RESOURCES. */
 extern DAT_RETURN DAT_API dat_lmr_create(
     IN DAT_IA_HANDLE ia_handle, IN DAT_MEM_TYPE mem_type,
     IN DAT_REGION_DESCRIPTION region_description, IN DAT_VLEN length, IN DAT_PZ_HANDLE pz_handle,
@@ -331,7 +355,7 @@ extern DAT_RETURN DAT_API dat_lmr_create(
     OUT DAT_LMR_CONTEXT* lmr_context, OUT DAT_RMR_CONTEXT* rmr_context,
     OUT DAT_VLEN* registered_length, OUT DAT_VADDR* registered_address);
 
-/* Reports parameters. INVALID_PARAMETER. */
+/* Reports the parameters of registered memory. Code: INVALID_PARAMETER. */
 extern DAT_RETURN DAT_API dat_lmr_query(IN DAT_LMR_HANDLE lmr_handle,
                                         IN DAT_LMR_PARAM_MASK lmr_param_mask,
                                         OUT DAT_LMR_PARAM* lmr_param);

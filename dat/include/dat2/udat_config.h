@@ -15,12 +15,13 @@
 #define DAT_VERSION_MAJOR 2
 #define DAT_VERSION_MINOR 0
 
-/* What dat_ia_open asks for; a program may define it to DAT_TRUE before. */
+/* The thread safety that dat_ia_open asks for. A program may define it as DAT_TRUE before it
+ * includes the headers. */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE
 #endif
 
-/* The extensions are always part of the types below: they change sizes. */
+/* The types of dat.h always have the extensions, because these change sizes. */
 #ifndef DAT_EXTENSIONS
 #define DAT_EXTENSIONS 1
 #endif

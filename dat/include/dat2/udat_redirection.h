@@ -50,10 +50,11 @@ typedef DAT_RETURN(DAT_API* DAT_CNO_FD_CREATE_FUNC)(DAT_IA_HANDLE ia_handle,
 typedef DAT_RETURN(DAT_API* DAT_CNO_TRIGGER_FUNC)(DAT_CNO_HANDLE cno_handle,
                                                   DAT_EVD_HANDLE* evd_handle);
 
-/* The order is the binary interface between registry and provider. */
+/* A provider's table. The order of the members is the binary interface between registry and
+ * provider. A call whose function is NULL returns DAT_NOT_IMPLEMENTED. */
 struct dat_provider {
   const char* device_name;
-  DAT_PVOID extension; /* the provider's own */
+  DAT_PVOID extension; /* the provider's own: the registry does not look at it */
   DAT_IA_OPEN_FUNC ia_open_func;
   DAT_IA_QUERY_FUNC ia_query_func;
   DAT_IA_CLOSE_FUNC ia_close_func;
