@@ -28,7 +28,7 @@ constexpr ErrorText kTexts[] = {
     {"VIP_ERROR_RDMAW_ABORT", "an incoming RDMA write was aborted"},
     {"VIP_ERROR_RDMAR_PROT", "an incoming RDMA read was refused"},
     {"VIP_ERROR_COMP_PROT", "a descriptor's memory was deregistered before it completed"},
-    {"VIP_ERROR_RDMA_TRANSPORT", "an RDMA failed in the network"},
+    {"VIP_ERROR_RDMA_TRANSPORT", "something arrived so corrupt that it is not known what it was"},
     {"VIP_ERROR_CATASTROPHIC", "the NIC has failed"},
 };
 static_assert(sizeof kTexts / sizeof *kTexts == VIP_ERROR_CATASTROPHIC + 1);
