@@ -12,6 +12,7 @@ namespace {
 using viaduct::dat::AnyProvider;
 using viaduct::dat::Failure;
 using viaduct::dat::FromProvider;
+using viaduct::dat::ProviderCall;
 using viaduct::dat::ProviderOf;
 
 // The adapter stays open until DAT_IB_CLOSE_QUERY_OP.
@@ -37,6 +38,7 @@ DAT_RETURN Dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments) {
     return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
   }
   if (AnyProvider()) {
+    const ProviderCall call;
     if (const DAT_PROVIDER* provider = ProviderOf(handle)) {
       if (provider->handle_extendedop_func == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
       return FromProvider(provider->handle_extendedop_func(handle, op, arguments));

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <new>
 #include <utility>
@@ -24,6 +25,7 @@ namespace viaduct::dat {
 
 namespace internal {
 constinit std::atomic<int> provider_count{0};
+constinit std::atomic<int> provider_calls{0};
 }  // namespace internal
 
 namespace {
@@ -47,9 +49,13 @@ struct Adapter {
   const DAT_PROVIDER* provider = nullptr;
   DAT_PROVIDER_INFO info;
   const registry::Entry* entry = nullptr;  // null: registered by the program
+  int closing = 0;                         // threads inside CloseAdapter
+  bool closed = false;                     // by one of them
 };
 
-using Adapters = std::map<DAT_IA_HANDLE, Adapter>;
+// A provider may use the address of an adapter again as soon as it has closed it: of several with
+// one handle the newest, which is the last one, is open.
+using Adapters = std::multimap<DAT_IA_HANDLE, Adapter>;
 
 // Orders loading and unloading. Taken before g_lock, which providers take when they call the
 // registry.
@@ -63,10 +69,11 @@ struct Providers {
   std::map<const registry::Entry*, Library> libraries ABSL_GUARDED_BY(g_loading);
   std::vector<Registration> registrations ABSL_GUARDED_BY(g_lock);
   Adapters adapters ABSL_GUARDED_BY(g_lock);
-  // The entry whose library's dat_provider_init is running, in the thread `loader`.
-  const registry::Entry* loading_entry ABSL_GUARDED_BY(g_lock) = nullptr;
-  pthread_t loader ABSL_GUARDED_BY(g_lock) = {};
 };
+
+// The entry whose library's dat_provider_init is running, in the thread `g_loader`.
+constinit const registry::Entry* g_loading_entry ABSL_GUARDED_BY(g_lock) = nullptr;
+constinit pthread_t g_loader ABSL_GUARDED_BY(g_lock) = {};
 
 Providers* MakeProviders() { return new Providers; }
 Providers& All() { return *verbs::MadeOnce<&MakeProviders>(); }
@@ -79,6 +86,8 @@ const verbs::HeldAcrossForks<g_lock> g_lock_at_fork;
 const verbs::AtFork g_calling_at_fork(nullptr, nullptr, [] {
   new (&g_loading) verbs::Mutex;
   new (&g_asking) verbs::Mutex;
+  verbs::MutexLock lock(&g_lock);  // g_lock_at_fork, which comes first, has released it
+  if (pthread_equal(g_loader, pthread_self()) == 0) g_loading_entry = nullptr;
 });
 
 bool IsEnginesName(const DAT_PROVIDER_INFO& info) {
@@ -97,9 +106,8 @@ Registration* Find(Providers& all, const DAT_PROVIDER_INFO& info)
 }
 
 // The entry whose library is registering in this thread; null: the program itself is.
-const registry::Entry* EntryBeingLoaded(const Providers& all)
-    ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
-  return pthread_equal(all.loader, pthread_self()) != 0 ? all.loading_entry : nullptr;
+const registry::Entry* EntryBeingLoaded() ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
+  return pthread_equal(g_loader, pthread_self()) != 0 ? g_loading_entry : nullptr;
 }
 
 // Returns false if the address cannot be read. One system call, which cannot fault.
@@ -122,7 +130,8 @@ void Warn(const registry::Entry& entry, const std::string& what) {
 
 void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_loading) {
   const DAT_PROVIDER_INFO info = InfoOf(entry);
-  Library& library = all.libraries[&entry];
+  // Forgotten first: a child that is forked meanwhile loads the library anew.
+  const Library library = std::exchange(all.libraries[&entry], Library());
   library.fini(&info);
   {
     // Removes what fini has left: its table goes with the library.
@@ -132,8 +141,9 @@ void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_R
     });
     internal::provider_count.fetch_sub(static_cast<int>(left), std::memory_order_relaxed);
   }
-  dlclose(library.handle);
-  library = Library();
+  // A thread may still be inside, such as one whose wait the last close has ended. The library then
+  // stays in the process. No other thread can enter: the table is not registered any more.
+  if (internal::provider_calls.load(std::memory_order_seq_cst) == 0) dlclose(library.handle);
 }
 
 // Loads the entry's library unless it is loaded already, and counts one more adapter.
@@ -161,14 +171,14 @@ bool Hold(const registry::Entry& entry) {
     const DAT_PROVIDER_INFO info = InfoOf(entry);
     {
       verbs::MutexLock lock(&g_lock);
-      all.loading_entry = &entry;
-      all.loader = pthread_self();
+      g_loading_entry = &entry;
+      g_loader = pthread_self();
     }
     init(&info, entry.parameters.c_str());
     bool registered;
     {
       verbs::MutexLock lock(&g_lock);
-      all.loading_entry = nullptr;
+      g_loading_entry = nullptr;
       const Registration* const registration = Find(all, info);
       registered = registration != nullptr && registration->entry == &entry;
     }
@@ -215,11 +225,18 @@ void GiveBack(const Adapter& adapter) {
   if (adapter.entry != nullptr) Release(*adapter.entry);
 }
 
+// The adapter that has this handle now; end() if there is none.
+Adapters::iterator Newest(Adapters& adapters, DAT_IA_HANDLE handle)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_lock) {
+  const auto [first, behind] = adapters.equal_range(handle);
+  return first == behind ? adapters.end() : std::prev(behind);
+}
+
 // The map node of an adapter that is to be opened. It is allocated before anything is counted, so
 // that recording an adapter that the provider has opened needs no memory.
 Adapters::node_type NewPlace() {
   Adapters one;
-  one.try_emplace(DAT_HANDLE_NULL);
+  one.emplace(DAT_HANDLE_NULL, Adapter());
   return one.extract(one.begin());
 }
 
@@ -256,7 +273,7 @@ bool OpenOn(const DAT_PROVIDER_INFO& info, const registry::Entry* entry, const O
     if (entry != nullptr) Release(*entry);
     return false;
   }
-  place.mapped() = {provider, info, entry};
+  place.mapped() = {.provider = provider, .info = info, .entry = entry};
   *result = Open(std::move(place), request);
   return true;
 }
@@ -326,21 +343,27 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags) {
   if (provider.ia_close_func == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
-  // Removed first: the provider may use the address again before its function returns.
-  Adapters::node_type place;
+  Adapters::iterator adapter;
+  bool known;
   {
     verbs::MutexLock asking(&g_asking);
     verbs::MutexLock lock(&g_lock);
-    place = All().adapters.extract(ia_handle);
+    Adapters& adapters = All().adapters;
+    adapter = Newest(adapters, ia_handle);
+    known = adapter != adapters.end();
+    if (known) ++adapter->second.closing;
   }
   const DAT_RETURN result = FromProvider(provider.ia_close_func(ia_handle, flags));
-  if (place.empty()) return result;
-  if (result != DAT_SUCCESS) {
+  if (!known) return result;
+  // Of several threads that close it, one is successful, and the last one to return gives back.
+  Adapters::node_type place;
+  {
     verbs::MutexLock lock(&g_lock);
-    All().adapters.insert(std::move(place));
-    return result;
+    Adapter& left = adapter->second;
+    left.closed = left.closed || result == DAT_SUCCESS;
+    if (--left.closing == 0 && left.closed) place = All().adapters.extract(adapter);
   }
-  GiveBack(place.mapped());
+  if (!place.empty()) GiveBack(place.mapped());
   return result;
 }
 
@@ -352,7 +375,7 @@ void AskOpenAdapter(const std::string& name,
   {
     verbs::MutexLock lock(&g_lock);
     for (const auto& [open, adapter] : All().adapters) {
-      if (name != adapter.info.ia_name) continue;
+      if (adapter.closing != 0 || name != adapter.info.ia_name) continue;
       handle = open;
       provider = adapter.provider;
       break;
@@ -372,7 +395,7 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER* provider,
     const bool is_engines = IsEnginesName(*provider_info);
     Providers& all = All();
     verbs::MutexLock lock(&g_lock);
-    const registry::Entry* const entry = EntryBeingLoaded(all);
+    const registry::Entry* const entry = EntryBeingLoaded();
     // `entry` may be an alternative to one that the engine serves.
     const bool is_entrys = entry != nullptr && IsSame(InfoOf(*entry), *provider_info);
     if ((is_engines && !is_entrys) || Find(all, *provider_info) != nullptr) {

@@ -20,6 +20,7 @@ namespace viaduct::dat {
 
 namespace internal {
 extern std::atomic<int> provider_count;
+extern std::atomic<int> provider_calls;
 }  // namespace internal
 
 // False in almost every process. It costs each call one load.
@@ -27,6 +28,16 @@ inline bool AnyProvider() { return internal::provider_count.load(std::memory_ord
 
 // The registered provider that `handle` belongs to; null for any other value, garbage included.
 const DAT_PROVIDER* ProviderOf(DAT_HANDLE handle);
+
+// As long as one lives, no library that registers providers is unmapped: made before ProviderOf,
+// it keeps the provider's code until the provider's function has returned.
+class ProviderCall {
+ public:
+  ProviderCall() { internal::provider_calls.fetch_add(1, std::memory_order_seq_cst); }
+  ~ProviderCall() { internal::provider_calls.fetch_sub(1, std::memory_order_release); }
+  ProviderCall(const ProviderCall&) = delete;
+  ProviderCall& operator=(const ProviderCall&) = delete;
+};
 
 // The name, version and thread safety of an entry.
 DAT_PROVIDER_INFO InfoOf(const registry::Entry& entry);
@@ -54,11 +65,12 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
 std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
 
 // Closes an adapter of `provider` without allocating memory. Closing the last adapter of a loaded
-// library unloads the library.
+// library unloads the library, unless a thread is inside a provider; then its code stays.
 DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags);
 
-// Calls `ask` with an open adapter called `name` that belongs to a provider, if there is one. Until
+// Calls `ask` with an open adapter called `name` that belongs to a provider and that no thread is
+// closing, if there is one. Until
 // `ask` has returned, every thread that closes a provider's adapter waits.
 void AskOpenAdapter(const std::string& name,
                     absl::FunctionRef<void(const DAT_PROVIDER&, DAT_IA_HANDLE)> ask);

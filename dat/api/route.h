@@ -15,6 +15,7 @@ namespace viaduct::dat {
 template <auto kSlot, auto kOurs, typename... Args>
 DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
   if (__builtin_expect(AnyProvider(), false)) {
+    const ProviderCall call;
     if (const DAT_PROVIDER* provider = ProviderOf(handle)) {
       const auto function = provider->*kSlot;
       if (function == nullptr) return Failure(DAT_NOT_IMPLEMENTED);

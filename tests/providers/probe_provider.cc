@@ -1,6 +1,7 @@
 // A provider of uDAPL 2.0 that does nothing but remember who called it. An entry whose parameters
 // are "silent" registers nothing; one with "bare" answers every open with a type without its class;
-// one with "lingering" never removes its registration; one with "twin" registers "twin", too.
+// one with "lingering" never removes its registration; one with "twin" registers "twin", too; one
+// with "waiting" has a dat_evd_wait that waits (ProbeWait).
 #include <dat2/udat.h>
 // Must come after udat.h.
 #include <dat2/dat_registry.h>
@@ -20,9 +21,10 @@ namespace {
 
 constexpr int kFunctions = 79;
 
-ProbeFacts facts = {0, 0, 0, -1, nullptr, ""};
+ProbeFacts facts = {0, 0, 0, -1, nullptr, "", nullptr};
 bool bare = false;
 bool lingering = false;
+bool waiting = false;
 
 struct ProbeObject {
   const DAT_PROVIDER* provider;
@@ -81,6 +83,14 @@ DAT_RETURN IsRelated(DAT_IA_HANDLE, const DAT_NAME_PTR name, DAT_BOOLEAN* answer
   return DAT_SUCCESS;
 }
 
+DAT_RETURN Wait(DAT_EVD_HANDLE, DAT_TIMEOUT, DAT_COUNT, DAT_EVENT* event, DAT_COUNT*) {
+  auto* const wait = reinterpret_cast<ProbeWait*>(event);
+  sem_post(&wait->inside);
+  while (sem_wait(&wait->leave) != 0) {
+  }
+  return DAT_CLASS_ERROR | DAT_ABORT;
+}
+
 void Register(const DAT_PROVIDER_INFO& info) {
   ProbeProvider*& provider = Providers()[Key(info.ia_name, info.is_thread_safe)];
   if (provider == nullptr) provider = new ProbeProvider{info.ia_name, {}, {nullptr}};
@@ -91,6 +101,7 @@ void Register(const DAT_PROVIDER_INFO& info) {
   provider->table.ia_open_func = Open;
   provider->table.ia_close_func = Close;
   provider->table.ia_ha_related_func = IsRelated;
+  if (waiting) provider->table.evd_wait_func = Wait;
   dat_registry_add_provider(&provider->table, &info);
 }
 
@@ -104,6 +115,7 @@ PROBE_EXPORT void dat_provider_init(const DAT_PROVIDER_INFO* info, const char* p
   if (strcmp(parameters, "silent") == 0) return;
   bare = strcmp(parameters, "bare") == 0;
   lingering = strcmp(parameters, "lingering") == 0;
+  waiting = strcmp(parameters, "waiting") == 0;
   Register(*info);
   if (strcmp(parameters, "twin") == 0) Register({"twin", 2, 0, info->is_thread_safe});
 }
@@ -114,4 +126,5 @@ PROBE_EXPORT void dat_provider_fini(const DAT_PROVIDER_INFO* info) {
   const auto found = Providers().find(Key(info->ia_name, info->is_thread_safe));
   if (found == Providers().end()) return;
   dat_registry_remove_provider(&found->second->table, info);
+  if (facts.after_fini != nullptr) facts.after_fini();
 }

@@ -463,6 +463,59 @@ TEST(Providers, ALibraryStaysForTheOthersThatItRegistered) {
   });
 }
 
+// The last close ends the waits of other threads, and the library must not be gone before they have
+// left it.
+TEST(Providers, ALibraryStaysUntilAWaitHasLeftIt) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "waiting"));
+    DAT_IA_HANDLE ia;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    ASSERT_EQ(Open("probe0", &ia, &async), DAT_SUCCESS);
+    ProbeWait wait;
+    sem_init(&wait.inside, 0, 0);
+    sem_init(&wait.leave, 0, 0);
+    DAT_RETURN waited = DAT_SUCCESS;
+    std::thread waiter([&] {
+      DAT_COUNT more;
+      waited =
+          dat_evd_wait(async, DAT_TIMEOUT_INFINITE, 1, reinterpret_cast<DAT_EVENT*>(&wait), &more);
+    });
+    sem_wait(&wait.inside);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    sem_post(&wait.leave);
+    waiter.join();
+    EXPECT_EQ(waited, Error(DAT_ABORT));
+    ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+// A thread of the parent that unloads the library is not in the child, which loads it anew.
+TEST(Providers, AChildOpensWhatAThreadOfItsParentWasUnloading) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe()));
+    ProbeFacts* const facts = Facts();
+    static int status;
+    status = -1;
+    facts->after_fini = [] {
+      std::thread([] {
+        const pid_t child = fork();
+        if (child == 0) {
+          alarm(60);  // ends it if it hangs
+          DAT_IA_HANDLE ia;
+          _exit(Open("probe0", &ia) == DAT_SUCCESS ? 0 : 1);
+        }
+        waitpid(child, &status, 0);
+      }).join();
+    };
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    EXPECT_EQ(facts->finis, 1);
+    EXPECT_EQ(status, 0);
+  });
+}
+
 DAT_RETURN DequeueNothing(DAT_EVD_HANDLE, DAT_EVENT*) { return Error(DAT_QUEUE_EMPTY); }
 
 TEST(Providers, AChildWaitsForNothingThatAThreadOfItsParentHad) {
@@ -511,6 +564,28 @@ TEST(Providers, ACloseNeedsNoMemory) {
     EXPECT_EQ(refused, Error(DAT_INVALID_STATE));
     EXPECT_EQ(removed, Error(DAT_PROVIDER_IN_USE));
     EXPECT_EQ(closed, DAT_SUCCESS);
+    EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
+  });
+}
+
+// While a close that will be refused is under way, another thread's close succeeds.
+TEST(Providers, OfTwoClosesAtOnceOneGivesTheAdapterBack) {
+  RunAlone([] {
+    UseConf("");
+    OwnProvider own;
+    static DAT_IA_HANDLE ia;
+    static DAT_RETURN abrupt;
+    own.table.ia_close_func = [](DAT_IA_HANDLE handle, DAT_CLOSE_FLAGS flags) {
+      if (flags == DAT_CLOSE_GRACEFUL_FLAG) {
+        std::thread([] { abrupt = dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG); }).join();
+      }
+      return OwnProvider::Close(handle, flags);
+    };
+    ASSERT_EQ(dat_registry_add_provider(&own.table, &own.info), DAT_SUCCESS);
+    ASSERT_EQ(Open("own", &ia), DAT_SUCCESS);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), Error(DAT_INVALID_STATE));
+    EXPECT_EQ(abrupt, DAT_SUCCESS);
+    EXPECT_EQ(own.adapters, 0);
     EXPECT_EQ(dat_registry_remove_provider(&own.table, &own.info), DAT_SUCCESS);
   });
 }
