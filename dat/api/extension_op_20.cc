@@ -5,6 +5,7 @@
 #include <cstdarg>
 
 #include "dat/api/extension.h"
+#include "dat/api/open_query.h"
 #include "dat/api/route.h"
 
 namespace {
@@ -15,25 +16,14 @@ using viaduct::dat::FromProvider;
 using viaduct::dat::ProviderCall;
 using viaduct::dat::ProviderOf;
 
-// The adapter stays open until DAT_IB_CLOSE_QUERY_OP.
-DAT_RETURN OpenQuery(va_list arguments) {
-  auto* name = va_arg(arguments, DAT_NAME_PTR);
-  auto* ia_handle = va_arg(arguments, DAT_HANDLE*);
-  const auto ia_mask = va_arg(arguments, DAT_IA_ATTR_MASK);
-  auto* ia_attributes = va_arg(arguments, DAT_IA_ATTR*);
-  const auto provider_mask = va_arg(arguments, DAT_PROVIDER_ATTR_MASK);
-  auto* provider_attributes = va_arg(arguments, DAT_PROVIDER_ATTR*);
-  DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-  DAT_RETURN result = dat_ia_open(name, 8, &async, ia_handle);
-  if (result != DAT_SUCCESS) return result;
-  result =
-      dat_ia_query(*ia_handle, nullptr, ia_mask, ia_attributes, provider_mask, provider_attributes);
-  if (result != DAT_SUCCESS) (void)dat_ia_close(*ia_handle, DAT_CLOSE_ABRUPT_FLAG);
-  return result;
-}
-
 DAT_RETURN Dispatch(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments) {
-  if (static_cast<unsigned>(op) == DAT_IB_OPEN_QUERY_OP) return OpenQuery(arguments);
+  if (static_cast<unsigned>(op) == DAT_IB_OPEN_QUERY_OP) {
+    auto* const name = va_arg(arguments, DAT_NAME_PTR);
+    const auto open = [name](DAT_COUNT length, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
+      return dat_ia_open(name, length, async, ia);
+    };
+    return viaduct::dat::OpenQuery(arguments, open, dat_ia_query, dat_ia_close);
+  }
   if (static_cast<unsigned>(op) == DAT_IB_CLOSE_QUERY_OP) {
     return dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
   }

@@ -2,13 +2,18 @@
 // distribution's own libdat2. The registry loads it for an entry of dat.conf, calls
 // dat_provider_init with the entry's name and parameters, and finds our table at the first word
 // of every handle that a program passes.
+#include <dat2/dat_ib_extensions.h>
+
+#include <cstdarg>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "dat/api/extension.h"
 #include "dat/api/face.h"
 #include "dat/api/ia.h"
 #include "dat/api/ofed_ways.h"
+#include "dat/api/open_query.h"
 #include "dat/api/provider_table.h"
 #include "dat/api/registration.h"
 #include "verbs/base/held_across_forks.h"
@@ -23,6 +28,14 @@
 #define VIADUCT_DAT_VISIBLE __attribute__((visibility("default")))
 
 namespace viaduct::dat {
+
+// Our functions. routes.py also declares them, for the table.
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags);
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE* async_evd_handle,
+                        DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR* ia_attributes,
+                        DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+                        DAT_PROVIDER_ATTR* provider_attributes);
+
 namespace {
 
 // An entry that the registry has passed to us. It is never freed, since handles lead to its table.
@@ -82,12 +95,28 @@ DAT_RETURN IsRelated(DAT_IA_HANDLE ia_handle, const DAT_NAME_PTR name, DAT_BOOLE
   });
 }
 
+// Under another registry dat_extension_op passes the name of dat_ib_open_query as the handle.
+template <bool kThreadSafe>
+DAT_RETURN ExtendedOp(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments) {
+  if (static_cast<unsigned>(op) == DAT_IB_OPEN_QUERY_OP) {
+    const auto open = [handle](DAT_COUNT length, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
+      return Open<kThreadSafe>(static_cast<DAT_NAME_PTR>(handle), length, async, ia);
+    };
+    return OpenQuery(arguments, open, dat::dat_ia_query, dat::dat_ia_close);
+  }
+  if (static_cast<unsigned>(op) == DAT_IB_CLOSE_QUERY_OP) {
+    return dat::dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+  }
+  return HandleExtendedOp(handle, op, arguments);
+}
+
 void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   *table = {};
   FillTable(table);
   table->device_name = name;
   table->ia_open_func = thread_safe ? Open<true> : Open<false>;
   table->ia_ha_related_func = IsRelated;
+  table->handle_extendedop_func = thread_safe ? ExtendedOp<true> : ExtendedOp<false>;
   TakeOfedWays(table);
 }
 

@@ -7,7 +7,7 @@
 namespace viaduct::dat {
 
 // Fills all slots except device_name, extension and the functions that only the plug-in has:
-// ia_open, ia_ha_related.
+// ia_open, ia_ha_related. handle_extendedop gets HandleExtendedOp.
 void FillTable(DAT_PROVIDER* table);
 
 }  // namespace viaduct::dat

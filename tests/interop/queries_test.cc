@@ -2,6 +2,8 @@
 // show the handle that the program knows. Also what programs rely on where our plug-in does as
 // OFED's providers do (dat/api/ofed_ways.h).
 #include <dat2/udat.h>
+// Must come after udat.h.
+#include <dat2/dat_ib_extensions.h>
 #include <dlfcn.h>
 
 #include "gtest/gtest.h"
@@ -46,6 +48,29 @@ TEST(Queries, ShowTheRegistrysHandle) {
     ASSERT_EQ(OF_REGISTRY(dat_srq_query)(srq, DAT_SRQ_FIELD_ALL, &srq_param), DAT_SUCCESS);
     EXPECT_EQ(srq_param.ia_handle, ia);
     EXPECT_EQ(OF_REGISTRY(dat_ia_close)(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+  });
+}
+
+// The registry passes the adapter's name, and later the handle, to the plug-in's function.
+TEST(Queries, AnAdapterIsOpenedForAQueryAndClosed) {
+  RunAlone([] {
+    void* const registry = LoadRegistry();
+    if (registry == nullptr) GTEST_SKIP() << "libdat2 is not installed: tools/setup test";
+    // What dat_ib_extensions.h calls.
+    const auto dat_extension_op =
+        reinterpret_cast<decltype(&::dat_extension_op)>(dlsym(registry, "dat_extension_op"));
+    char name[] = "soft0", unknown[] = "unknown";
+    DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
+    DAT_IA_ATTR attributes = {};
+    DAT_PROVIDER_ATTR provider = {};
+    ASSERT_EQ(dat_ib_open_query(name, &ia, DAT_IA_FIELD_ALL, &attributes, DAT_PROVIDER_FIELD_ALL,
+                                &provider),
+              DAT_SUCCESS);
+    EXPECT_STREQ(attributes.adapter_name, "soft0");
+    EXPECT_STREQ(provider.provider_name, "Viaduct");
+    EXPECT_EQ(dat_ib_close_query(ia), DAT_SUCCESS);
+    EXPECT_NE(dat_ib_close_query(ia), DAT_SUCCESS);
+    EXPECT_NE(dat_ib_open_query(unknown, &ia, 0, nullptr, 0, nullptr), DAT_SUCCESS);
   });
 }
 
