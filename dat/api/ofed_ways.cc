@@ -123,7 +123,10 @@ bool IsRequestWaiting(const Reserved& reserved, DAT_RETURN freed) {
 DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
   verbs::MutexLock lock(&g_lock);  // nobody reserves the endpoint anew before its state is seen
   const DAT_RETURN result = dat::dat_rsp_free(rsp_handle);
-  if (g_points == nullptr) return result;
+  // A point that the engine has removed may still be in the list, but one that it could not free
+  // is left as it is.
+  const bool gone = result == DAT_SUCCESS || DAT_GET_TYPE(result) == DAT_INVALID_HANDLE;
+  if (g_points == nullptr || !gone) return result;
   const auto found = std::find_if(
       g_points->begin(), g_points->end(),
       [&](const Reserved& reserved) { return !reserved.freed && reserved.point == rsp_handle; });

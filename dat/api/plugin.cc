@@ -5,6 +5,8 @@
 #include <dat2/dat_ib_extensions.h>
 
 #include <cstdarg>
+#include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -120,12 +122,13 @@ void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   TakeOfedWays(table);
 }
 
-// Makes the table of all objects except adapters, to which new handles point from then on. Null if
-// memory runs out.
+// Makes the table of all objects except adapters, to which new handles point from then on. Throws
+// std::bad_alloc; the next call tries again.
 const DAT_PROVIDER* MakeCommonTable() {
-  auto* made = new DAT_PROVIDER;
-  SetTable("viaduct", false, made);
-  return core::HandleTable::ShowFirstWord(made) ? made : nullptr;
+  auto made = std::make_unique<DAT_PROVIDER>();
+  SetTable("viaduct", false, made.get());
+  if (!core::HandleTable::ShowFirstWord(made.get())) throw std::bad_alloc();
+  return made.release();
 }
 
 void LogError(const std::string& message) {
@@ -141,7 +144,7 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
   if (dat_registry_add_provider == nullptr) {
     return LogError("no registry (libdat2.so.2) among the symbols of this process");
   }
-  if (verbs::MadeOnce<&MakeCommonTable>() == nullptr) return LogError("out of memory");
+  (void)verbs::MadeOnce<&MakeCommonTable>();
   const bool thread_safe = info.is_thread_safe != DAT_FALSE;
   Served* served;
   {

@@ -179,7 +179,9 @@ bool HandleTable::Erase(Handle handle, ObjectType type) {
 bool HandleTable::ShowFirstWord(const void* word) {
   verbs::MutexLock lock(&slots.lock);
   slots.first_word = word;
-  return Reserve() && Show(0);
+  if (Reserve() && Show(0)) return true;
+  slots.first_word = nullptr;
+  return false;
 }
 
 void HandleTable::SetFirstWord(Handle handle, const void* word) {

@@ -1,4 +1,6 @@
 // The engine under somebody else's registry, where memory ends.
+#include <thread>
+
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
 #include "tests/faults/failing_memory.h"
@@ -34,6 +36,31 @@ TEST(OutOfMemoryUnderARegistry, AFailedDatRspCreateLeavesNoPoint) {
     }
     EXPECT_GT(n, 3) << "the library allocates elsewhere";
     // Nothing of them is left.
+    EXPECT_EQ(table->evd_free_func(evd), DAT_SUCCESS);
+    EXPECT_EQ(table->ia_close_func(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  });
+}
+
+// A thread's first call needs memory. Without it the point stays, and can be freed later.
+TEST(OutOfMemoryUnderARegistry, APointThatIsNotFreedStays) {
+  RunAlone([] {
+    const DAT_PROVIDER* const table = ServeAdapter("plug", "lo");
+    ASSERT_NE(table, nullptr);
+    DAT_IA_HANDLE ia, shown;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
+    DAT_RSP_HANDLE rsp;
+    ASSERT_EQ(OpenAdapter("plug", &async, &ia, &shown), DAT_SUCCESS);
+    ASSERT_EQ(table->evd_create_func(ia, 8, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd), DAT_SUCCESS);
+    ASSERT_EQ(table->rsp_create_func(ia, Port(0), DAT_HANDLE_NULL, evd, &rsp), DAT_SUCCESS);
+    DAT_RETURN freed = DAT_SUCCESS;
+    FailNewThreads();
+    std::thread([&] { freed = table->rsp_free_func(rsp); }).join();
+    StopFailing();
+    EXPECT_EQ(DAT_GET_TYPE(freed), DAT_UINT32{DAT_INSUFFICIENT_RESOURCES});
+    DAT_RSP_PARAM param;
+    EXPECT_EQ(table->rsp_query_func(rsp, DAT_RSP_FIELD_ALL, &param), DAT_SUCCESS);
+    EXPECT_EQ(table->rsp_free_func(rsp), DAT_SUCCESS);
+    EXPECT_EQ(table->ep_free_func(param.ep_handle), DAT_SUCCESS);
     EXPECT_EQ(table->evd_free_func(evd), DAT_SUCCESS);
     EXPECT_EQ(table->ia_close_func(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
   });
