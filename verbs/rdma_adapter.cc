@@ -21,9 +21,19 @@ std::vector<RdmaAdapter> AdaptersOf(const std::vector<RdmaPort>& ports) {
       return is_same(other) && other.address.family() == AF_INET;
     });
     adapters.push_back({alone ? port->device : port->device + ":" + std::to_string(port->number),
-                        port->device, (with_ipv4 != ports.end() ? with_ipv4 : port)->address});
+                        port->device, (with_ipv4 != ports.end() ? with_ipv4 : port)->address,
+                        port->number});
   }
   return adapters;
+}
+
+const RdmaAdapter* FindAdapter(const std::vector<RdmaAdapter>& adapters, const std::string& name,
+                               int port) {
+  const auto found = std::find_if(adapters.begin(), adapters.end(), [&](const RdmaAdapter& each) {
+    if (each.device != name) return each.name == name;
+    return port == 0 || each.port == port;
+  });
+  return found == adapters.end() ? nullptr : &*found;
 }
 
 }  // namespace viaduct::verbs

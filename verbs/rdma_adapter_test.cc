@@ -46,6 +46,28 @@ TEST(RdmaAdapter, AnAddressOfIpv4GoesBeforeOthers) {
   EXPECT_EQ(adapters[0].address.ToString(), "192.0.2.8");
 }
 
+TEST(RdmaAdapter, IsFoundByItsNameOrByItsDeviceAndPort) {
+  const auto adapters =
+      AdaptersOf({Port("siw0", 1, "192.0.2.9"), Port("mlx4_0", 1, "192.0.2.1"),
+                  Port("mlx4_0", 2, "192.0.2.2"), Port("mlx4_1", 2, "192.0.2.3")});
+  const auto address = [&](const char* name, int port) {
+    const RdmaAdapter* const found = FindAdapter(adapters, name, port);
+    return found != nullptr ? found->address.ToString() : "none";
+  };
+  EXPECT_EQ(address("siw0", 0), "192.0.2.9");
+  EXPECT_EQ(address("siw0", 1), "192.0.2.9");
+  EXPECT_EQ(address("siw0", 2), "none");
+  EXPECT_EQ(address("mlx4_0:2", 0), "192.0.2.2");
+  EXPECT_EQ(address("mlx4_0", 0), "192.0.2.1");
+  EXPECT_EQ(address("mlx4_0", 1), "192.0.2.1");
+  EXPECT_EQ(address("mlx4_0", 2), "192.0.2.2");
+  EXPECT_EQ(address("mlx4_0", 3), "none");
+  // Its first port has no address, and is not taken for the second one.
+  EXPECT_EQ(address("mlx4_1", 0), "192.0.2.3");
+  EXPECT_EQ(address("mlx4_1", 1), "none");
+  EXPECT_EQ(address("mlx5_0", 0), "none");
+}
+
 TEST(RdmaAdapter, NoPortNoAdapter) { EXPECT_TRUE(AdaptersOf({}).empty()); }
 
 }  // namespace

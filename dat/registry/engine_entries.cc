@@ -1,9 +1,12 @@
 // Which entries the engine serves itself, and the address that each is opened at.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "dat/registry/registry.h"
 #include "verbs/base/interfaces.h"
@@ -36,15 +39,27 @@ std::string TakeWord(std::string* text) {
   return word;
 }
 
-// The network interface that an RDMA device works on; empty if the kernel names none.
-std::string InterfaceOfRdmaDevice(const std::string& device) {
+// The number that the word spells; 0 for any other word.
+int NumberIn(const std::string& word) {
+  int number = 0;
+  const char* const end = word.data() + word.size();
+  const auto [behind, error] = std::from_chars(word.data(), end, number);
+  return error == std::errc() && behind == end && number > 0 ? number : 0;
+}
+
+// The network interface that a port of an RDMA device works on (0: any port); empty if the kernel
+// names none.
+std::string InterfaceOfRdmaDevice(const std::string& device, int port) {
   if (device == "." || device == ".." || device.find('/') != std::string::npos) return "";
   const std::filesystem::path folder = "/sys/class/infiniband/" + device + "/device/net";
   std::error_code error;
-  const std::filesystem::directory_iterator interfaces(folder, error);
-  return error || interfaces == std::filesystem::directory_iterator()
-             ? ""
-             : interfaces->path().filename().string();
+  std::filesystem::directory_iterator interface(folder, error);
+  for (; !error && interface != std::filesystem::directory_iterator(); interface.increment(error)) {
+    int from_zero = -1;
+    std::ifstream(interface->path() / "dev_port") >> from_zero;
+    if (port == 0 || from_zero + 1 == port) return interface->path().filename().string();
+  }
+  return "";
 }
 
 }  // namespace
@@ -84,13 +99,13 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
   std::optional<verbs::Address> found = verbs::Address::Parse(word);
   if (!found) found = verbs::InterfaceAddress(*interfaces, word);
   if (!found) {
-    const std::string port = TakeWord(&parameters);
-    for (const verbs::RdmaAdapter& adapter : verbs::ListRdmaAdapters()) {
-      if (adapter.name != word && adapter.name != word + ":" + port) continue;
-      *place = {adapter.address, adapter.device};
+    const int port = NumberIn(TakeWord(&parameters));
+    const std::vector<verbs::RdmaAdapter> adapters = verbs::ListRdmaAdapters();
+    if (const auto* const adapter = verbs::FindAdapter(adapters, word, port); adapter != nullptr) {
+      *place = {adapter->address, adapter->device};
       return core::Ok();
     }
-    const std::string interface = InterfaceOfRdmaDevice(word);
+    const std::string interface = InterfaceOfRdmaDevice(word, port);
     if (!interface.empty()) found = verbs::InterfaceAddress(*interfaces, interface);
   }
   if (!found) {

@@ -43,6 +43,8 @@ std::vector<Entry> BuiltInEntries(const std::vector<verbs::RdmaAdapter>& rdma);
 
 // The entries of the file that DAT_OVERRIDE names, and no others; without DAT_OVERRIDE, those of
 // /etc/dat.conf, then the built-in ones. Bad lines and a file that cannot be read are logged.
+// Throws std::bad_alloc if a descriptor or memory is missing, which may be different at the next
+// call.
 std::vector<Entry> ReadEntries();
 
 // `file`, then those entries of `built_in` whose name and major version `file` does not have.
@@ -65,9 +67,10 @@ struct Place {
 };
 
 // Finds what the first word of the entry's parameters names: a network interface, an address, or an
-// RDMA adapter under its name in ListRdmaAdapters, which then serves the entry (for a device with
-// several ports the second word is the port). An RDMA device that cannot be used stands for its
-// network interface. Without parameters it is the interface of the IPv4 default route, or
+// RDMA adapter under its name in ListRdmaAdapters or under its device's, which then serves the
+// entry. Behind a device's name the second word is the port's number; without one, or with 0, it is
+// the first port that is listed. An RDMA device that cannot be used stands for its network
+// interface. Without parameters it is the interface of the IPv4 default route, or
 // 127.0.0.1. kNotFound: nothing here has that name; kInsufficientResources: the kernel could not be
 // asked.
 core::Error PlaceOf(const Entry& entry, Place* place);
