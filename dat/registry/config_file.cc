@@ -1,9 +1,11 @@
 // Where the entries come from.
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "dat/registry/registry.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/file_text.h"
 #include "verbs/base/log.h"
 #include "verbs/base/settings.h"
@@ -36,6 +38,7 @@ std::vector<Entry> ReadEntries() {
   const std::string path = overridden ? override_path : kSystemFile;
   std::string text;
   const int error = verbs::ReadFileText(path, &text);
+  if (verbs::IsShortage(error)) throw std::bad_alloc();
   if (error != 0 && (overridden || error != ENOENT)) {
     LogError(path + ": " + strerror(error) + "; it has no adapters for anybody");
   }

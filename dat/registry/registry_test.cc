@@ -2,9 +2,11 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <new>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "verbs/base/no_descriptors.h"
 
 namespace viaduct::registry {
 namespace {
@@ -141,6 +143,11 @@ TEST(ReadEntries, C009_UnreadableOverrideIsAnEmptyRegistry) {
     EXPECT_THAT(ReadEntries(), IsEmpty());
     EXPECT_NE(testing::internal::GetCapturedStderr(), "");
   }
+}
+
+TEST(ReadEntries, WithoutADescriptorItMustBeAskedAgain) {
+  const verbs::NoDescriptors none;
+  EXPECT_THROW(ReadEntries(), std::bad_alloc);
 }
 
 TEST(ReadEntries, EndlessFileEnds) {
