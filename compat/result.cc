@@ -1,5 +1,8 @@
 #include "compat/result.h"
 
+#include "dat/core/handle_table.h"
+#include "dat/core/protection_zone.h"
+
 namespace viaduct::compat {
 namespace {
 
@@ -50,6 +53,10 @@ VIP_RETURN ResultOf(core::Error error) {
       return VIP_TIMEOUT;
   }
   return VIP_ERROR_RESOURCE;
+}
+
+VIP_RETURN ResultOfZoneUse(core::Error error) {
+  return error == core::InvalidHandle<core::ProtectionZone>() ? VIP_INVALID_PTAG : ResultOf(error);
 }
 
 VIP_RETURN ResultOf(core::PeerMismatch mismatch) {

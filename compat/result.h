@@ -14,6 +14,10 @@ namespace viaduct::compat {
 // was destroyed under a waiting thread is VIP_INVALID_PARAMETER: its handle is invalid by then.
 VIP_RETURN ResultOf(core::Error error);
 
+// The same for a call that passes on the zone of a tag: if the tag was destroyed since it was
+// found, VIP_INVALID_PTAG.
+VIP_RETURN ResultOfZoneUse(core::Error error);
+
 // Why two peer-to-peer requests do not match; kNone: VIP_REJECT, the peer's rejection.
 VIP_RETURN ResultOf(core::PeerMismatch mismatch);
 

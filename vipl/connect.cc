@@ -27,6 +27,16 @@ Turn Vi::TakeTurn(Turns::Use use) {
   return Turn(&turns_, use, [this] { return state() == compat::ViState::kIdle; });
 }
 
+VIP_RETURN Vi::MayAttempt(const Turn& turn, compat::ViCall call) const {
+  if (HasEnded()) return VIP_INVALID_PARAMETER;
+  return turn.is_mine() && Allows(call) ? VIP_SUCCESS : VIP_INVALID_STATE;
+}
+
+VIP_RETURN Vi::ResultOfAttempt(core::Error error) const {
+  const bool ended = error.code == core::Code::kInvalidState && HasEnded();
+  return ended ? VIP_INVALID_PARAMETER : compat::ResultOf(error);
+}
+
 void Vi::BeginAttempt() {
   turns_.Begin();
   // The end of an earlier attempt moves the state before it queues its event. Once the state has
@@ -55,12 +65,13 @@ VIP_RETURN Vi::AwaitOutcome() {
 VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
                        VIP_VI_ATTRIBUTES* peer) {
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
+  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectRequest);
+  if (may != VIP_SUCCESS) return may;
   BeginAttempt();
   header.profile = compat::ProfileOf(attributes());
   parameters.header = &header;
   const core::Error error = endpoint_->Connect(parameters);
-  if (!error.ok()) return compat::ResultOf(error);
+  if (!error.ok()) return ResultOfAttempt(error);
   turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
   if (result == VIP_SUCCESS) {
@@ -74,14 +85,15 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
       core::ShareObject<core::ConnectionRequest>(handle);
   if (!request) return VIP_INVALID_PARAMETER;
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  if (!turn.is_mine() || !Allows(compat::ViCall::kConnectAccept)) return VIP_INVALID_STATE;
+  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectAccept);
+  if (may != VIP_SUCCESS) return may;
   // The requester does not learn of a mismatch: the caller may try again with another VI.
   const VIP_RETURN match =
       compat::MatchProfiles(compat::ProfileOf(attributes()), ProfileOf(*request));
   if (match != VIP_SUCCESS) return match;
   BeginAttempt();
   const core::Error error = request->BeginAccept(endpoint_.get(), {});
-  if (!error.ok()) return compat::ResultOf(error);
+  if (!error.ok()) return ResultOfAttempt(error);
   turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
   // Only success consumes the handle: otherwise the caller must reject explicitly.
@@ -110,7 +122,9 @@ VIP_RETURN Vi::EndConnection() {
     // Before the VI is Idle and another attempt may begin: a thread that slept in this attempt may
     // take a while to leave.
     turns_.End();
-    return compat::ResultOf(endpoint_->Reset());
+    const core::Error reset = endpoint_->Reset();
+    if (reset.code == core::Code::kInvalidState) continue;  // VipCloseNic has ended the VI
+    return compat::ResultOf(reset);
   }
 }
 

@@ -13,7 +13,8 @@ namespace viaduct::vipl {
 
 VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters) {
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  if (!turn.is_mine() || !Allows(compat::ViCall::kConnectRequest)) return VIP_INVALID_STATE;
+  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectRequest);
+  if (may != VIP_SUCCESS) return may;
   BeginAttempt();
   request.profile = compat::ProfileOf(attributes());
   parameters.peer = &request;
@@ -24,7 +25,7 @@ VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters pa
     turns_.Started();
     peer_phase_ = PeerPhase::kAsked;
   }
-  return compat::ResultOf(error);
+  return ResultOfAttempt(error);
 }
 
 VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {

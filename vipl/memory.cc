@@ -10,6 +10,7 @@
 namespace {
 
 using viaduct::compat::ResultOf;
+using viaduct::compat::ResultOfZoneUse;
 using viaduct::core::Code;
 using viaduct::core::Error;
 using viaduct::core::MemoryRegion;
@@ -56,7 +57,7 @@ VIP_RETURN Register(Nic& nic, void* address, VIP_ULONG length, const VIP_MEM_ATT
   const Error error = TakeRights(attributes, [&](uint32_t access) {
     return MemoryRegion::Create(nic.adapter(), *zone, address, length, access, &region);
   });
-  if (!error.ok()) return ResultOf(error);
+  if (!error.ok()) return ResultOfZoneUse(error);
   UnnamedRegion guard(region);
   nic.registrations().Add(region->key(), begin, length, attributes, region);
   guard.Keep();
@@ -129,7 +130,7 @@ VIPL_EXPORT VIP_RETURN VipSetMemAttributes(VIP_NIC_HANDLE NicHandle, VIP_PVOID A
           if (checked != VIP_SUCCESS) return checked;
           const Ref<ProtectionZone> zone = nic->ZoneOf(attributes.Ptag);
           if (!zone) return VIP_INVALID_PTAG;
-          return ResultOf(TakeRights(
+          return ResultOfZoneUse(TakeRights(
               attributes, [&](uint32_t access) { return region.Modify(*zone, access); }));
         });
   });

@@ -32,20 +32,21 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   core::Ref<core::InterfaceAdapter> adapter;
   core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
-  // Also if memory runs out on the way.
+  core::Ref<Nic> nic;
+  // Also if memory runs out on the way. Before the NIC goes, which the adapter may tell of a
+  // failure.
   absl::Cleanup undo = [&] {
     static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
   };
   core::Ref<core::ProtectionZone> wildcard;
   error = core::ProtectionZone::Create(*adapter, /*wildcard=*/true, &wildcard);
   if (!error.ok()) return compat::ResultOf(error);
-  auto nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
-  if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
-  std::move(undo).Cancel();
-  absl::Cleanup close = [&] { static_cast<void>(nic->Close()); };
+  nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
   error = adapter->WatchDevice(nic.get());
   if (!error.ok()) return compat::ResultOf(error);
-  std::move(close).Cancel();
+  // The last step: a program can guess the handle, and close the NIC at once.
+  if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
+  std::move(undo).Cancel();
   *out = std::move(nic);
   return VIP_SUCCESS;
 }
@@ -93,6 +94,8 @@ core::Ref<core::ProtectionZone> Nic::ZoneOf(VIP_PROTECTION_HANDLE tag) const {
 bool Nic::AddChild(NicChild* child) {
   const verbs::MutexLock hold(&lock_);
   if (closed_.load()) return false;
+  const verbs::EpochGuard guard;
+  if (core::HandleTable::Find(child->handle(), child->type()) != child) return false;
   children_.insert(child);
   return true;
 }

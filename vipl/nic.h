@@ -53,7 +53,8 @@ class Nic final : public core::Object, private core::AdapterObserver {
   // The zone of `tag`; a NULL tag means the wildcard zone. Null: `tag` is not one of this NIC.
   core::Ref<core::ProtectionZone> ZoneOf(VIP_PROTECTION_HANDLE tag) const;
 
-  // False once the NIC is closing.
+  // False once the NIC is closing, and if the child, which has a handle, has been destroyed: a
+  // program can guess the handle.
   bool AddChild(NicChild* child);
   void RemoveChild(NicChild* child);
 

@@ -58,7 +58,7 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   error = core::Endpoint::Create(nic->adapter(), parts,
                                  compat::EndpointAttributesOf(attributes, nic->attributes()),
                                  &vi->endpoint_);
-  if (!error.ok()) return compat::ResultOf(error);
+  if (!error.ok()) return compat::ResultOfZoneUse(error);
   vi->endpoint_->set_profile(compat::ProfileOf(attributes));
   vi->Remember(attributes);
   if (!nic->AddChild(vi.get())) return VIP_INVALID_PARAMETER;
@@ -128,7 +128,7 @@ VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
   const core::EndpointAttributes wanted =
       compat::EndpointAttributesOf(attributes, nic_->attributes());
   const core::Error error = endpoint_->Modify(&parts, &wanted);
-  if (!error.ok()) return compat::ResultOf(error);
+  if (!error.ok()) return compat::ResultOfZoneUse(error);
   endpoint_->set_profile(compat::ProfileOf(attributes));
   Remember(attributes);
   return VIP_SUCCESS;

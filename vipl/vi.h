@@ -107,6 +107,15 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   // Sleeps until the attempt that this thread began is decided.
   VIP_RETURN AwaitOutcome();
   Turn TakeTurn(Turns::Use use);
+  // VipDestroyVi or VipCloseNic has ended the endpoint.
+  bool HasEnded() const {
+    return endpoint_->state() == core::EndpointState::kUnconfiguredUnconnected;
+  }
+  // Whether `call` may begin an attempt in this turn. VIP_INVALID_PARAMETER: the VI has ended since
+  // the caller found it.
+  VIP_RETURN MayAttempt(const Turn& turn, compat::ViCall call) const;
+  // Why the engine has not begun the attempt; the VI may have ended meanwhile.
+  VIP_RETURN ResultOfAttempt(core::Error error) const;
   // In the caller's turn: clears away what an earlier attempt has left.
   void BeginAttempt();
   // Takes the VI to Idle, with everything flushed.

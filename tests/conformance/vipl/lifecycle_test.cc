@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -27,21 +28,24 @@
 
 namespace {
 
-// What this thread does at its next nothrow allocation, such as a work queue makes in the middle of
-// a post.
+// What this thread does at its next allocation, such as a work queue makes in the middle of a post.
 thread_local const std::function<void()>* at_allocation = nullptr;
 
 }  // namespace
 
-// Replaces that of the C++ library, for the libraries under test too.
+// These replace those of the C++ library, for the libraries under test too.
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   if (at_allocation != nullptr) (*std::exchange(at_allocation, nullptr))();
-  try {
-    return operator new(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
+  return std::malloc(size);
 }
+void* operator new(std::size_t size) {
+  void* const memory = operator new(size, std::nothrow);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace viaduct::tests {
 namespace {
@@ -224,6 +228,105 @@ TEST(Process, GoesOnWithoutItsMainThread) {
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFEXITED(status)) << status;
     EXPECT_EQ(WEXITSTATUS(status), 0);
+  });
+}
+
+// A call that sleeps at its first allocation until Finish.
+class HeldCall {
+ public:
+  explicit HeldCall(std::function<VIP_RETURN()> call)
+      : thread_([this, call = std::move(call)] {
+          const std::function<void()> hold = [this] {
+            inside_.store(true);
+            inside_.notify_one();
+            go_on_.wait(false);
+          };
+          // A thread's first call allocates.
+          VIP_DESCRIPTOR* none;
+          EXPECT_EQ(VipRecvDone(nullptr, &none), VIP_INVALID_PARAMETER);
+          at_allocation = &hold;
+          result_ = call();
+          EXPECT_EQ(std::exchange(at_allocation, nullptr), nullptr) << "it allocates nothing";
+          inside_.store(true);
+          inside_.notify_one();
+        }) {
+    inside_.wait(false);
+  }
+  VIP_RETURN Finish() {
+    go_on_.store(true);
+    go_on_.notify_one();
+    thread_.join();
+    return result_;
+  }
+
+ private:
+  std::atomic<bool> inside_{false}, go_on_{false};
+  VIP_RETURN result_ = VIP_SUCCESS;
+  std::thread thread_;
+};
+
+TEST(VipCreateVi, ATagThatIsDestroyedMeanwhileIsNone) {
+  RunAlone([] {
+    Nic nic;
+    VIP_PROTECTION_HANDLE tag;
+    ASSERT_EQ(VipCreatePtag(nic.handle, &tag), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    attributes.Ptag = tag;
+    VIP_VI_HANDLE vi;
+    HeldCall create([&] { return VipCreateVi(nic.handle, &attributes, nullptr, nullptr, &vi); });
+    EXPECT_EQ(VipDestroyPtag(nic.handle, tag), VIP_SUCCESS);
+    EXPECT_EQ(create.Finish(), VIP_INVALID_PTAG);
+  });
+}
+
+TEST(VipCloseNic, AVipConnectPeerRequestOfAnotherThreadFindsNoVi) {
+  RunAlone([] {
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_NIC_HANDLE nic;
+    VIP_VI_HANDLE vi;
+    Nic other;
+    NetAddress local = other.Address("mine"), remote = other.Address(Name(0));
+    ASSERT_EQ(VipOpenNic("nic0", &nic), VIP_SUCCESS);
+    ASSERT_EQ(VipCreateVi(nic, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+    HeldCall request([&] { return VipConnectPeerRequest(vi, local.get(), remote.get(), 10000); });
+    EXPECT_EQ(::VipCloseNic(nic), VIP_SUCCESS);
+    EXPECT_EQ(request.Finish(), VIP_INVALID_PARAMETER);
+  });
+}
+
+// VipDisconnect has no answer but these two, also if the VI ends in the middle of it.
+TEST(VipCloseNic, BesideAVipDisconnect) {
+  RunAlone([] {
+    Side server;
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    for (int n = 0; n < 60; ++n) {
+      VIP_NIC_HANDLE nic;
+      VIP_VI_HANDLE vi;
+      ASSERT_EQ(VipOpenNic("nic0", &nic), VIP_SUCCESS);
+      ASSERT_EQ(VipCreateVi(nic, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
+      std::thread accepting([&] { server.Accept(n); });
+      NetAddress local = server.nic.Address("client"), remote = server.nic.Address(Name(n));
+      VIP_VI_ATTRIBUTES theirs;
+      VIP_RETURN connected;
+      do {
+        connected = VipConnectRequest(vi, local.get(), remote.get(), 10000, &theirs);
+      } while (connected == VIP_NO_MATCH);
+      accepting.join();
+      ASSERT_EQ(connected, VIP_SUCCESS);
+      VIP_RETURN disconnected = VIP_SUCCESS;
+      std::atomic<bool> begun{false};
+      std::thread disconnecting([&] {
+        begun.store(true);
+        disconnected = ::VipDisconnect(vi);
+      });
+      while (!begun.load()) sched_yield();
+      for (int i = 0; i < n % 20 * 200; ++i) std::atomic_signal_fence(std::memory_order_seq_cst);
+      EXPECT_EQ(::VipCloseNic(nic), VIP_SUCCESS);
+      disconnecting.join();
+      EXPECT_TRUE(disconnected == VIP_SUCCESS || disconnected == VIP_INVALID_PARAMETER)
+          << disconnected;
+      ASSERT_EQ(::VipDisconnect(server.vi), VIP_SUCCESS);
+    }
   });
 }
 
