@@ -1,4 +1,5 @@
 // VipSendNotify, VipRecvNotify, VipCQNotify: [VIGM] vipcqnotify and its two relatives.
+#include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 #include "vipl/cq.h"
 #include "vipl/face.h"
@@ -12,6 +13,7 @@ namespace viaduct::vipl {
 VIP_RETURN Vi::Notify(WorkQueue& queue, const ViNotifies::Registration& registration) {
   // The completion queue reports the completions.
   if (queue.cq()) return VIP_INVALID_PARAMETER;
+  verbs::PrepareCallbacks();
   queue.notifies().Add(registration);
   return ServeNotifies() || !queue.notifies().Withdraw(registration) ? VIP_SUCCESS
                                                                      : VIP_ERROR_RESOURCE;
@@ -48,6 +50,7 @@ void Vi::RunNotify(WorkQueue& queue) {
 // ---- on a completion queue: the service takes the entry, the handler takes the descriptor
 
 VIP_RETURN Cq::Notify(const CqNotifies::Registration& registration) {
+  verbs::PrepareCallbacks();
   notifies_.Add(registration);
   return ServeNotifies() || !notifies_.Withdraw(registration) ? VIP_SUCCESS : VIP_ERROR_RESOURCE;
 }

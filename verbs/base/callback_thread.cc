@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -63,28 +64,28 @@ class CallbackThread {
   }
 
  private:
-  // mutex_ is held. If the process may have no more threads, this is tried again later: a waiting
-  // callback keeps its object, for which the program may be waiting. Throws std::bad_alloc.
+  // mutex_ is held. Throws std::bad_alloc, but not once it has returned.
   void Begin() {
-    started_ = Start();
-    if (started_ || trying_) return;
-    const absl::StatusOr<ControlThread*> control = ControlThread::Get();
-    if (!control.ok()) return;  // then no adapter is open
-    (*control)->RunAt((*control)->Now() + kPause, [this] {
-      const std::lock_guard<std::mutex> hold(mutex_);
-      trying_ = false;
-      if (!started_) BeginAgain();
-    });
-    trying_ = true;
+    if (retry_ == nullptr) {
+      const absl::StatusOr<ControlThread*> control = ControlThread::Get();
+      // Without it no adapter is open.
+      if (control.ok()) retry_ = (*control)->NewTicker([this] { return BeginLate(); });
+    }
+    BeginPrepared();
   }
 
-  // mutex_ is held. If there is no memory, this is left to the next Post.
-  void BeginAgain() {
-    if (callbacks_.empty()) return;
-    try {
-      Begin();
-    } catch (const std::bad_alloc&) {
-    }
+  // mutex_ is held. If the process may have no more threads, this is tried again until it may: a
+  // waiting callback keeps its object, for which the program may be waiting.
+  void BeginPrepared() {
+    started_ = Start();
+    if (!started_ && retry_ != nullptr) retry_->StartLate();
+  }
+
+  // On the control thread.
+  NextTick BeginLate() {
+    const std::lock_guard<std::mutex> hold(mutex_);
+    if (!started_) started_ = Start();
+    return started_ ? NextTick::kNever : NextTick::kLate;
   }
 
   bool Start() { return StartEngineThread(&Main, this) == 0; }
@@ -148,8 +149,7 @@ class CallbackThread {
 
   void Restart() {
     const std::lock_guard<std::mutex> hold(mutex_);
-    started_ = false;
-    BeginAgain();
+    BeginPrepared();
   }
 
   static constinit thread_local CallbackThread* here;  // null on other threads
@@ -162,7 +162,7 @@ class CallbackThread {
   uint64_t taken_ = 0;             // callbacks taken so far
   uint64_t given_up_ = 0;          // the number of the one that nobody waits for any more
   bool started_ = false;
-  bool trying_ = false;  // the control thread will try again to start the thread
+  std::unique_ptr<Ticker> retry_;  // tries again to start the thread
 };
 
 constinit thread_local CallbackThread* CallbackThread::here = nullptr;

@@ -36,8 +36,9 @@ class PreparedCallback : public PreparedTask {
   ~PreparedCallback() = default;
 };
 
-// Starts the thread, or sees to it that it is started as soon as possible; PostCallback needs no
-// memory from then on. Throws std::bad_alloc.
+// Starts the thread, or sees to it that it is started as soon as possible. From then on
+// PostCallback of a PreparedCallback needs no memory, and fails only once exit() has begun. Throws
+// std::bad_alloc.
 void PrepareCallbacks();
 
 // Runs `callback` on the callback thread after every callback posted before it. Any thread, even
