@@ -102,9 +102,9 @@ class ControlThread::LoopTicker final : public Ticker {
     loop_->ticks_.push_back(tick_);
   }
   ~LoopTicker() override {
-    tick_->wanted.store(NextTick::kNever, std::memory_order_relaxed);
     {
-      MutexLock lock(&loop_->mutex_);
+      MutexLock lock(&loop_->mutex_);  // so that Sleep, which looks twice, sees one answer
+      tick_->wanted.store(NextTick::kNever, std::memory_order_relaxed);
       loop_->ticks_.erase(std::find(loop_->ticks_.begin(), loop_->ticks_.end(), tick_));
     }
     loop_->WaitUntilNotRunning(tick_.get());

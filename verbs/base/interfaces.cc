@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "verbs/base/fd.h"
@@ -80,13 +81,13 @@ std::optional<Interfaces> ListInterfaces() {
     if (IsShortage(error)) return std::nullopt;
     return internal::ListIpv4Interfaces();
   }
+  const absl::Cleanup free = [list] { freeifaddrs(list); };
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     if (entry->ifa_addr == nullptr) continue;
     if (auto found = InterfaceOf(entry->ifa_name, entry->ifa_addr, entry->ifa_flags)) {
       interfaces.push_back(*std::move(found));
     }
   }
-  freeifaddrs(list);
   Sort(&interfaces);
   return interfaces;
 }
