@@ -8,13 +8,17 @@
 #include <memory>
 #include <utility>
 
+#include "verbs/base/at_fork.h"
 #include "verbs/soft/iwarp/ending.h"
 #include "verbs/soft/iwarp/tcp.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
 
-std::atomic<size_t> behind_peers{0};  // sockets that wait for their peer's FIN
+constinit std::atomic<size_t> behind_peers{0};  // sockets that wait for their peer's FIN
+
+// Those that a forked child inherits are the parent's, and the child never closes them.
+const AtFork at_fork(nullptr, nullptr, [] { behind_peers.store(0); });
 
 // Kept alive by what the loop holds: the handler of its socket and the task of its timer.
 class Lingering final : public std::enable_shared_from_this<Lingering>, private Ending {
