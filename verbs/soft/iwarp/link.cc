@@ -461,9 +461,14 @@ void IwarpLink::ContinueClosing() {
   }
   if (sent) {
     shared_->loop.Unwatch(socket_.get());
-    CloseLingering(shared_->loop, std::move(socket_), shared_->options.silence);
+    CloseLingering(shared_->loop, TakeSocket(), shared_->options.silence);
   }
   Release();
+}
+
+Socket IwarpLink::TakeSocket() {
+  SpinLockHolder hold(&transmit_lock_);
+  return std::move(socket_);
 }
 
 void IwarpLink::Release() {
@@ -477,7 +482,7 @@ void IwarpLink::Release() {
   connector_.reset();
   if (socket_.valid()) {
     shared_->loop.Unwatch(socket_.get());
-    socket_.Reset();
+    static_cast<void>(TakeSocket());
   }
   self_.reset();
 }

@@ -145,6 +145,8 @@ class IwarpLink final : public Link,
   // Releases the link when the peer has taken nothing for as long as it may be silent.
   void AwaitClosing();
   size_t Untaken();
+  // What is to be closed: no thread that flushes uses its number any more.
+  Socket TakeSocket();
   void Release();
   void GiveWay() override { Release(); }
   void CancelTimer();
@@ -278,7 +280,8 @@ class IwarpLink final : public Link,
   EventLoop::TimerId ack_timer_ = 0;
   Nanos unanswered_since_ = 0;
 
-  // Set by Open, constant while the pair is attached.
+  // Set by Open, constant while the pair is attached; then taken under transmit_lock_, since an
+  // exit may flush a link that the loop is closing.
   Socket socket_;
   MpaAgreement agreement_;
   size_t ulpdu_limit_ = 0;

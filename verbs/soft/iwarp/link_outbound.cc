@@ -209,11 +209,13 @@ bool IwarpLink::Transmit(bool requests, bool last) {
 }
 
 bool IwarpLink::Flush() {
-  if (!socket_.valid()) return false;
   if (!transmit_lock_.TryLock()) return true;  // held by a poller, or by the thread that exits
-  const bool sent = stream_->Flush();
-  if (!sent) NoteSendError();
-  const bool waits = sent && stream_->blocked();
+  bool waits = false;
+  if (socket_.valid()) {
+    const bool sent = stream_->Flush();
+    if (!sent) NoteSendError();
+    waits = sent && stream_->blocked();
+  }
   transmit_lock_.Unlock();
   return waits;
 }
