@@ -226,5 +226,25 @@ TEST_F(UseOfTheFreedTest, IsGivenUpAtOnce) {
   EXPECT_TRUE(zone_->Free().ok());
 }
 
+TEST_F(UseOfTheFreedTest, IsGivenUpAtOnceByASharedReceiveQueue) {
+  Ref<SharedReceiveQueue> queue;
+  ASSERT_TRUE(SharedReceiveQueue::Create(*adapter_, *zone_, 8, 1, &queue).ok());
+  EXPECT_EQ(zone_->Free(), InvalidState(StateDetail::kZoneInUse));
+  EXPECT_TRUE(queue->Free().ok());
+  EXPECT_TRUE(zone_->Free().ok());
+  EXPECT_EQ(&queue->zone(), zone_.get()) << "what a query shows";
+}
+
+TEST_F(UseOfTheFreedTest, IsGivenUpAtOnceByAServicePoint) {
+  const Ref<EventDispatcher> dispatcher = NewDispatcher(kRequestStream);
+  Ref<ServicePoint> point;
+  uint64_t qualifier = 0;
+  ASSERT_TRUE(ServicePoint::CreatePublicAny(*adapter_, {}, *dispatcher, &qualifier, &point).ok());
+  EXPECT_EQ(dispatcher->Free(), InvalidState(StateDetail::kDispatcherInUse));
+  EXPECT_TRUE(point->Free().ok());
+  EXPECT_TRUE(dispatcher->Free().ok());
+  EXPECT_EQ(&point->dispatcher(), dispatcher.get()) << "what a query shows";
+}
+
 }  // namespace
 }  // namespace viaduct::core

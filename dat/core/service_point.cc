@@ -85,7 +85,8 @@ ServicePoint::ServicePoint(ObjectType type, InterfaceAdapter& adapter, const Opt
     : Object(type),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
       options_(options),
-      dispatcher_(std::move(dispatcher)),
+      dispatcher_(dispatcher.ref()),
+      dispatcher_use_(std::move(dispatcher)),
       endpoint_(std::move(endpoint)) {}
 
 ServicePoint::~ServicePoint() = default;
@@ -105,6 +106,7 @@ Error ServicePoint::End() {
   if (!HandleTable::Erase(handle(), type())) return InvalidHandle(type());
   adapter_->RemoveChild(this);
   StopServing();
+  dispatcher_use_.End();  // not before: until then a request may become an event
   DropReference();
   return Ok();
 }

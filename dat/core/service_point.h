@@ -73,7 +73,8 @@ class ServicePoint final : public Object {
 
   const Ref<InterfaceAdapter> adapter_;
   Options options_;
-  const Use<EventDispatcher> dispatcher_;
+  const Ref<EventDispatcher> dispatcher_;
+  Use<EventDispatcher> dispatcher_use_;  // until the point ends
   const Ref<Endpoint> endpoint_;
 };
 

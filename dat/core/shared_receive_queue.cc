@@ -40,7 +40,8 @@ SharedReceiveQueue::SharedReceiveQueue(InterfaceAdapter& adapter, Use<Protection
                                        uint32_t max_receives, uint32_t max_segments)
     : Object(kType),
       adapter_(Ref<InterfaceAdapter>::Share(&adapter)),
-      zone_(std::move(zone)),
+      zone_(zone.ref()),
+      zone_use_(std::move(zone)),
       max_segments_(max_segments),
       max_receives_(max_receives) {}
 
@@ -56,6 +57,7 @@ void SharedReceiveQueue::Destroy() { (void)End(); }
 Error SharedReceiveQueue::End() {
   if (!HandleTable::Erase(handle(), kType)) return InvalidHandle<SharedReceiveQueue>();
   adapter_->RemoveChild(this);
+  zone_use_.End();
   DropReference();
   return Ok();
 }

@@ -54,7 +54,8 @@ class SharedReceiveQueue final : public Object, private verbs::SharedReceiveSink
   void OnLowWatermark(verbs::SharedReceiveQueue& queue) override;
 
   const Ref<InterfaceAdapter> adapter_;
-  const Use<ProtectionZone> zone_;
+  const Ref<ProtectionZone> zone_;
+  Use<ProtectionZone> zone_use_;  // until the queue ends
   const uint32_t max_segments_;
   UseCount uses_;
   mutable verbs::Mutex lock_;
