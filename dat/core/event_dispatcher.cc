@@ -223,24 +223,21 @@ Error EventDispatcher::Dequeue(Event* event) {
 
 struct EventDispatcher::WaitProgress {
   bool begun = false;
-  bool overflows = false;
   uint64_t first_notices = 0;  // notices_ when the wait began
   uint64_t last_notices = 0;   // notices_ at its last look, or before its first
 };
 
 bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
                            WaitProgress* progress) {
-  bool came, taken;
+  bool came, taken, overflows = false;
   {
     PassLockHolder lock(&queue_->lock());
     if (options.threshold <= 1 && more == nullptr) {
-      bool overflows = false;
       came = TakeLocked(event, &taken, &overflows);
-      progress->overflows |= overflows;
       progress->last_notices = notices_;
     } else {
       came = HarvestLocked();
-      progress->overflows |= OverflowsLocked();
+      overflows = OverflowsLocked();
       progress->last_notices = notices_;
       taken = events_.size() >= options.threshold;
       if (!progress->begun) {
@@ -258,6 +255,8 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
     }
   }
   if (came) WakeWaiters(1);
+  if (overflows) [[unlikely]]
+    ReportOverflow();  // at once: what has come need not end the wait
   return taken;
 }
 
@@ -282,22 +281,18 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
   }
   const bool waits_for_several = options.exclusive && options.threshold > 1;
   bool decided = false;
-  const Error error = [&] {
-    // Runs also if the thread is cancelled in its sleep: then nobody knows what it has seen.
-    const absl::Cleanup leave = [&] {
-      if (waits_for_several) WaitsFor(0);
-      // A full fence: either SetNotifier sees that nobody waits, or this thread sees the notifier.
-      if (options.exclusive) owned_.exchange(false);
-      if (watched()) [[unlikely]]
-        PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
-    };
-    if (waits_for_several && !WaitsFor(options.threshold)) return InvalidParameter(3);
-    const Error ended = WaitCounted(deadline, options.interruptible, refusals,
-                                    [&] { return Take(options, event, more, &progress); });
-    decided = true;
-    return ended;
-  }();
-  if (progress.overflows) ReportOverflow();
+  // Runs also if the thread is cancelled in its sleep: then nobody knows what it has seen.
+  const absl::Cleanup leave = [&] {
+    if (waits_for_several) WaitsFor(0);
+    // A full fence: either SetNotifier sees that nobody waits, or this thread sees the notifier.
+    if (options.exclusive) owned_.exchange(false);
+    if (watched()) [[unlikely]]
+      PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
+  };
+  if (waits_for_several && !WaitsFor(options.threshold)) return InvalidParameter(3);
+  const Error error = WaitCounted(deadline, options.interruptible, refusals,
+                                  [&] { return Take(options, event, more, &progress); });
+  decided = true;
   return error;
 }
 

@@ -368,6 +368,34 @@ TEST(EvdCreate, C059_OverflowIsToldInSpiteOfWatermarks) {
       /*has_watermark=*/true);
 }
 
+// The quiet requests do not end the wait of a thread, which may have no other end.
+TEST(EvdCreate, C059_OverflowIsToldDuringAWait) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        DAT_EP_HANDLE ep = side.NewEp();
+        for (uint64_t i = 0; i < 21; ++i) side.PostReceive(ep, i);
+        side.AcceptFrom(peer, ep, Port(0));
+        peer.Await("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.request_evd = side.NewEvd(DAT_EVD_DTO_FLAG, 4);
+        const DAT_EP_ATTR attributes = Modes(0, kUnsignalled);
+        DAT_EP_HANDLE ep = side.NewEp(&attributes);
+        side.ConnectTo(peer, ep, Port(0));
+        Waiter waiter(side.request_evd, DAT_TIMEOUT_INFINITE);
+        for (uint64_t i = 0; i < 20; ++i) Must(side.TrySend(ep, i, kUnsignalled));
+        EXPECT_EQ(NextAsync(side, DAT_ASYNC_ERROR_EVD_OVERFLOW).dat_handle, side.request_evd);
+        Must(side.TrySend(ep, 20));
+        Must(waiter.Join());
+        EXPECT_EQ(waiter.cookie(), 0u);
+        EXPECT_EQ(waiter.more(), 20);
+        EXPECT_TRUE(IsEmpty(side.async_evd)) << "once";
+        peer.Tell("done");
+      });
+}
+
 // In between everything has fitted, although the dispatcher was never seen empty.
 TEST(EvdCreate, C059_ASecondOverflowIsToldToo) {
   RunAlone([] {
