@@ -199,6 +199,7 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
   if (Error error = OpenFirst(ports, ahead, port, closing); !error.ok()) return error;
+  service.serial = ++last_serial_;
   service.port = *port;
   service.place = ahead->size();
   service.points.push_back(&point);
@@ -278,6 +279,7 @@ Error ConnectionManager::ServeAny(ServicePoint& point, uint64_t* qualifier) {
     named = std::move(port);  // a waiter in a line has this name: hold the port, try another
   }
   Service& service = services_[point.options_.name];
+  service.serial = ++last_serial_;
   service.port = port;
   service.points.push_back(&point);
   return Ok();
@@ -316,8 +318,9 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
       left.timer = 0;
     }
     try {
-      left.timer =
-          executor.RunAt(left.lingers_until, [this, name = service->first] { OnLingered(name); });
+      left.timer = executor.RunAt(
+          left.lingers_until,
+          [this, name = service->first, serial = left.serial] { OnLingered(name, serial); });
       left.timer_at = left.lingers_until;
       return nullptr;
     } catch (const std::bad_alloc&) {  // an end must not need memory: so it does not linger
@@ -332,20 +335,20 @@ std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
   return port;
 }
 
-void ConnectionManager::OnLingered(const ServiceName& name) {
+void ConnectionManager::OnLingered(const ServiceName& name, uint64_t serial) {
   Service ended;
   {
     MutexLock lock(&lock_);
     auto found = services_.find(name);
-    if (found == services_.end()) return;
+    if (found == services_.end() || found->second.serial != serial) return;
     Service& service = found->second;
     service.timer = 0;
     if (!service.points.empty()) return;
     const verbs::Nanos now = context_->executor().Now();
     if (service.passing != 0) service.lingers_until = now + kLinger;
     if (service.lingers_until > now) {
-      service.timer =
-          context_->executor().RunAt(service.lingers_until, [this, name] { OnLingered(name); });
+      service.timer = context_->executor().RunAt(
+          service.lingers_until, [this, name, serial] { OnLingered(name, serial); });
       service.timer_at = service.lingers_until;
       return;
     }

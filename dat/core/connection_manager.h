@@ -105,6 +105,8 @@ class ConnectionManager {
   friend class PeerListening;
   class Port;
   struct Service {
+    // By which a task of its timers knows it: a task that is late may find another one of its name.
+    uint64_t serial = 0;
     std::shared_ptr<Port> port;
     std::optional<verbs::NameClaim> claim;
     std::deque<ServicePoint*> points;  // the longest waiting first
@@ -173,7 +175,7 @@ class ConnectionManager {
   // Schedules MoveUp, for a service that is not at the first of its ports.
   void MoveUpLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Moves the service to the first port before its own that has become free.
-  void MoveUp(const ServiceName& name);
+  void MoveUp(const ServiceName& name, uint64_t serial);
   // Places among the name's ports that nobody serves: the front, and those right before `own`.
   std::vector<size_t> FreePlacesBefore(size_t own, const std::vector<uint16_t>& ports);
   Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
@@ -187,7 +189,7 @@ class ConnectionManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The end of a linger that begins now. It lasts at least the device's listener_rest.
   verbs::Nanos LingersUntil(const Service& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  void OnLingered(const ServiceName& name);
+  void OnLingered(const ServiceName& name, uint64_t serial);
   // Answers a request that nobody takes.
   static void TurnAway(Arrival arrival, Delivery why);
   // Makes the request's object and event. False, with `arrival` unchanged, if the point's backlog
@@ -198,6 +200,7 @@ class ConnectionManager {
   const Ports ports_;
   verbs::Mutex lock_;
   Services services_ ABSL_GUARDED_BY(lock_);
+  uint64_t last_serial_ ABSL_GUARDED_BY(lock_) = 0;           // of a service
   std::vector<PeerListening*> peers_ ABSL_GUARDED_BY(lock_);  // the longest waiting first
   // Ports stay in here until they are closed; while one is being closed its pointer is expired.
   std::unordered_map<uint16_t, std::weak_ptr<Port>> open_ports_ ABSL_GUARDED_BY(lock_);

@@ -135,8 +135,9 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
 }
 
 void ConnectionManager::MoveUpLater(const ServiceName& name, Service& service) {
-  service.move_up_timer = context_->executor().RunAt(context_->executor().Now() + kMoveUpInterval,
-                                                     [this, name] { MoveUp(name); });
+  service.move_up_timer =
+      context_->executor().RunAt(context_->executor().Now() + kMoveUpInterval,
+                                 [this, name, serial = service.serial] { MoveUp(name, serial); });
 }
 
 std::vector<size_t> ConnectionManager::FreePlacesBefore(size_t own,
@@ -150,11 +151,11 @@ std::vector<size_t> ConnectionManager::FreePlacesBefore(size_t own,
   return free;
 }
 
-void ConnectionManager::MoveUp(const ServiceName& name) {
+void ConnectionManager::MoveUp(const ServiceName& name, uint64_t serial) {
   std::shared_ptr<Port> left;  // outside the lock
   MutexLock lock(&lock_);
   const auto found = services_.find(name);
-  if (found == services_.end()) return;
+  if (found == services_.end() || found->second.serial != serial) return;
   Service& service = found->second;
   const std::vector<uint16_t> ports = LinePortsOf(name);
   std::vector<size_t> free = FreePlacesBefore(service.place, ports);

@@ -1,6 +1,6 @@
 // The line of a name's waiters (dat/core/waiting_line.cc) on a host whose ports others hold: how a
 // waiter moves up, and how often it checks ports; whom it asks, and what becomes of its place
-// meanwhile.
+// meanwhile; tasks that are late.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,11 +21,44 @@
 #include "dat/core/testing_request.h"
 #include "gtest/gtest.h"
 #include "tests/sim/engine.h"
+#include "verbs/base/executor.h"
 #include "verbs/device.h"
 #include "verbs/sim/simulation.h"
 
 namespace viaduct::core {
 namespace {
+
+// Runs tasks as a thread of its own does: one whose time has come may be delayed before it takes a
+// lock. By then nobody can cancel it.
+class DelayingExecutor final : public verbs::Executor {
+ public:
+  explicit DelayingExecutor(verbs::Executor& executor) : executor_(executor) {}
+
+  verbs::Nanos Now() const override { return executor_.Now(); }
+  void Post(Task task) override { executor_.Post(std::move(task)); }
+  bool Post(verbs::PreparedTask& task) override { return executor_.Post(task); }
+  TimerId RunAt(verbs::Nanos when, Task task) override {
+    ++timers;
+    return executor_.RunAt(when, [this, task = std::move(task)] {
+      if (delays) {
+        delayed.push_back(task);
+      } else {
+        task();
+      }
+    });
+  }
+  bool Cancel(TimerId timer) override { return executor_.Cancel(timer); }
+  bool OnExecutor() const override { return executor_.OnExecutor(); }
+  void Drain() override { executor_.Drain(); }
+  std::unique_ptr<verbs::Parker> NewParker() override { return executor_.NewParker(); }
+
+  bool delays = false;
+  std::vector<Task> delayed;
+  int timers = 0;  // set so far
+
+ private:
+  verbs::Executor& executor_;
+};
 
 // What other processes of the host do at their ports.
 struct Host {
@@ -41,11 +74,11 @@ struct Host {
 class HostContext final : public verbs::Context {
  public:
   HostContext(std::unique_ptr<verbs::Context> node, Host& host)
-      : node_(std::move(node)), host_(host) {}
+      : node_(std::move(node)), host_(host), executor_(node_->executor()) {}
 
   const verbs::DeviceAttributes& attributes() const override { return node_->attributes(); }
   const verbs::Address& address() const override { return node_->address(); }
-  verbs::Executor& executor() override { return node_->executor(); }
+  DelayingExecutor& executor() override { return executor_; }
   absl::StatusOr<std::unique_ptr<verbs::ProtectionDomain>> CreateDomain(bool wildcard) override {
     return node_->CreateDomain(wildcard);
   }
@@ -93,6 +126,7 @@ class HostContext final : public verbs::Context {
  private:
   const std::unique_ptr<verbs::Context> node_;
   Host& host_;
+  DelayingExecutor executor_;
 };
 
 // A waiter that stands in line behind others.
@@ -102,8 +136,10 @@ class LineTest : public EngineTest {
   static constexpr verbs::Nanos kTick = 10 * kMilli;
 
   LineTest() {
-    auto manager = std::make_shared<ConnectionManager>(
-        std::make_unique<HostContext>(simulation_.NewNode(), host_), ConnectionManager::Ports());
+    auto context = std::make_unique<HostContext>(simulation_.NewNode(), host_);
+    executor_ = &context->executor();
+    auto manager =
+        std::make_shared<ConnectionManager>(std::move(context), ConnectionManager::Ports());
     EXPECT_TRUE(InterfaceAdapter::Open(std::move(manager), &adapter_).ok());
     EXPECT_TRUE(
         EventDispatcher::Create(*adapter_, 1, kRequestStream, /*eager=*/false, &requests_).ok());
@@ -144,6 +180,26 @@ class LineTest : public EngineTest {
     EXPECT_FALSE(Pass([](uint16_t, verbs::Deadline) { return false; }));
     return host_.looks - before;
   }
+  // Makes a point of DAT, which shares its name with nobody.
+  Ref<ServicePoint> ServeAlone() {
+    ServicePoint::Options alone;
+    alone.name = options_.name;
+    Ref<ServicePoint> point;
+    EXPECT_TRUE(ServicePoint::CreatePublic(*adapter_, alone, *requests_, &point).ok());
+    return point;
+  }
+  // Lets time pass in which tasks are delayed.
+  void RunDelayedFor(verbs::Nanos duration) {
+    executor_->delays = true;
+    RunFor(duration);
+    executor_->delays = false;
+  }
+  // The tasks go on. Returns how many timers they set.
+  int TimersOfTheDelayed() {
+    const int before = executor_->timers;
+    for (const verbs::Executor::Task& task : std::exchange(executor_->delayed, {})) task();
+    return executor_->timers - before;
+  }
   // The waiter's answer to another process that sends this note.
   bool Takes(size_t place, const LineNote& note) {
     return host_.sinks.at(ports_[place])->TakesHandOff(EncodeLineNote(note, options_.name));
@@ -152,6 +208,7 @@ class LineTest : public EngineTest {
   Host host_;
   std::vector<uint16_t> ports_;
   Ref<InterfaceAdapter> adapter_;
+  DelayingExecutor* executor_;  // the adapter's
   ServicePoint::Options options_;
 
  private:
@@ -229,6 +286,33 @@ TEST_F(LineTest, AWaitThatHasLeftTheLineLooksNoMore) {
   EXPECT_LE(host_.looks, 2 * kTicks + 2);
 }
 
+// The next wait has a timer of its own, which nobody could cancel if the task set another one.
+TEST_F(LineTest, ATaskThatIsLateLeavesTheNextWaitsChecksAlone) {
+  RunDelayedFor(kTick);
+  ASSERT_EQ(executor_->delayed.size(), 1u) << "a check";
+  WaitNoMore();
+  RunFor(ConnectionManager::kShortWaitLinger + kMilli);
+  EXPECT_FALSE(HasPlace(kPlace));
+  Wait();
+  EXPECT_EQ(TimersOfTheDelayed(), 0);
+}
+
+TEST_F(LineTest, ATaskThatIsLateLeavesTheNextLingerAlone) {
+  host_.served.clear();
+  RunFor(ConnectionManager::kShortWait);
+  ExpectAt(0);
+  WaitNoMore();
+  RunDelayedFor(ConnectionManager::kLinger);
+  ASSERT_EQ(executor_->delayed.size(), 1u) << "the end of the linger";
+  const Ref<ServicePoint> alone = ServeAlone();  // takes the port over
+  ASSERT_TRUE(alone);
+  EXPECT_TRUE(alone->Free().ok());
+  EXPECT_FALSE(HasPlace(0));
+  Wait();
+  WaitNoMore();  // it lingers
+  EXPECT_EQ(TimersOfTheDelayed(), 0);
+}
+
 // So a waiter that moves up between two questions is asked at the place to which it moves.
 TEST_F(LineTest, OthersAreAskedAgainstTheWayInWhichTheyMoveUp) {
   std::vector<uint16_t> asked;
@@ -283,13 +367,8 @@ TEST_F(LineTest, OnlyWaitersAtOneAddressAreOneLine) {
 
 TEST_F(LineTest, APointOfDatStandsInNoLine) {
   WaitNoMore();
-  ServicePoint::Options alone;
-  alone.name = Hashed();
-  Ref<EventDispatcher> requests;
-  ASSERT_TRUE(
-      EventDispatcher::Create(*adapter_, 1, kRequestStream, /*eager=*/false, &requests).ok());
-  Ref<ServicePoint> point;
-  ASSERT_TRUE(ServicePoint::CreatePublic(*adapter_, alone, *requests, &point).ok());
+  const Ref<ServicePoint> point = ServeAlone();
+  ASSERT_TRUE(point);
   EXPECT_FALSE(Takes(kPlace, {LineNote::kJoins, adapter_->context().address().v4()}));
   EXPECT_FALSE(Takes(kPlace, {uint64_t{1} << 60, adapter_->context().address().v4()}));
   ASSERT_TRUE(point->Free().ok());
