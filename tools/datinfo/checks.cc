@@ -207,26 +207,26 @@ Listing LoaderList(const std::string& path) {
   return listing;
 }
 
-// The names before " => ": the libraries that the program needs, directly or through others.
-std::vector<std::string> NamesIn(const std::string& list) {
-  std::vector<std::string> names;
+// A library that the program needs, directly or through others, or that is preloaded.
+struct Library {
+  std::string name;
+  std::string path;  // empty: not found
+};
+
+// One that was named by its path has no " => ", and what it stands in for no line of its own.
+std::vector<Library> LibrariesIn(const std::string& list) {
+  constexpr char kArrow[] = " => ";
+  std::vector<Library> libraries;
   std::istringstream lines(list);
   for (std::string line; std::getline(lines, line);) {
-    const size_t end = line.find(" => ");
-    if (end != std::string::npos && line[0] == '\t') names.push_back(line.substr(1, end - 1));
+    if (line[0] != '\t') continue;
+    const size_t end = line.rfind(" (0x");
+    const size_t arrow = line.find(kArrow);
+    const size_t path = arrow == std::string::npos ? 1 : arrow + strlen(kArrow);
+    libraries.push_back({line.substr(1, std::min(arrow, end) - 1),
+                         end == std::string::npos ? "" : line.substr(path, end - path)});
   }
-  return names;
-}
-
-// The path after "NAME => "; empty: not found.
-std::string PathIn(const std::string& list, const std::string& name) {
-  const std::string key = "\t" + name + " => ";
-  const size_t at = list.find(key);
-  if (at == std::string::npos) return "";
-  const size_t begin = at + key.size();
-  const std::string line = list.substr(begin, list.find('\n', begin) - begin);
-  const size_t end = line.rfind(" (0x");
-  return end == std::string::npos ? "" : line.substr(0, end);
+  return libraries;
 }
 
 // Whether programs name a library of an interface by this name: tools/install_files.
@@ -270,14 +270,16 @@ std::vector<Json> CheckProgram(const std::string& program) {
                   "what the loader names must be there, whole and of this machine")};
   }
   std::vector<Json> checks;
-  for (const std::string& name : NamesIn(list.text)) {
-    if (!IsOfAnInterface(name)) continue;
-    const std::string path = PathIn(list.text, name);
+  for (const auto& [name, path] : LibrariesIn(list.text)) {
+    const std::string file_name = name.substr(name.rfind('/') + 1);
+    if (!IsOfAnInterface(file_name)) continue;
+    const bool by_path = file_name != name;
     if (path.empty()) {
       checks.push_back(
           Check("program", "failed",
                 std::string(program).append(" needs ").append(name).append(", which is not found"),
-                "put the folder of Viaduct's libraries into LD_LIBRARY_PATH"));
+                by_path ? "put Viaduct's library there, or patchelf --replace-needed"
+                        : "put the folder of Viaduct's libraries into LD_LIBRARY_PATH"));
       continue;
     }
     std::string finding = program;
@@ -289,7 +291,10 @@ std::vector<Json> CheckProgram(const std::string& program) {
     }
     finding += ", which is not Viaduct's";
     std::string cure = "LD_LIBRARY_PATH";
-    if (!file->rpath.empty() && file->runpath.empty()) {
+    if (by_path) {
+      finding += "; it is named by its path";
+      cure = "LD_PRELOAD";
+    } else if (!file->rpath.empty() && file->runpath.empty()) {
       finding += "; its DT_RPATH " + file->rpath + " comes before LD_LIBRARY_PATH";
       cure = "chrpath -d, patchelf --remove-rpath, or LD_PRELOAD";
     } else if (name == "libdat2.so.2") {

@@ -209,6 +209,29 @@ class DatInfo(unittest.TestCase):
             "LD_LIBRARY_PATH" % old.folder))
         self.assertEqual(check["cure"], "chrpath -d, patchelf --remove-rpath, or LD_PRELOAD")
 
+    def test_program_for_which_ours_is_preloaded(self):
+        path = self.check_program(_PROGRAM)[1].split(" loads ")[1].split(",")[0]
+        old = OldProgram(self)
+        old._make("-shared", "-Wl,-soname,libdat2.so.2", "-o", "libdat2.so.2", "dat.c")
+        old._make("-Wl,--disable-new-dtags,-rpath,$ORIGIN", "-o", "old", "old.c", "libdat2.so.2")
+        self.assertEqual(self.check_program("old", cwd=old.folder)[0], "warning")
+        self.assertEqual(self.check_program("old", cwd=old.folder, LD_PRELOAD=path),
+                         ("ok", "old loads %s, which is Viaduct's" % path))
+
+    def test_program_that_names_a_library_by_its_path(self):
+        old = OldProgram(self)
+        library = old.folder + "/libdat.so"
+        old._make("-shared", "-o", library, "dat.c")
+        old._make("-Wl,--disable-new-dtags,-rpath,$ORIGIN", "-o", "old", "old.c", library)
+        (check,) = self.checks("old", cwd=old.folder)["program"]
+        self.assertEqual((check["state"], check["finding"], check["cure"]), (
+            "warning", "old loads %s, which is not Viaduct's; it is named by its path" % library, "LD_PRELOAD"))
+        os.remove(library)
+        self.assertEqual(self.check_program("old", cwd=old.folder), ("failed", "old needs %s, which is not found" % library))
+        os.symlink(old.libraries + "/libdat.so.1", library)
+        os.symlink(old.libraries + "/engine", old.folder + "/engine")
+        self.assertEqual(self.check_program("old", cwd=old.folder), ("ok", "old loads %s, which is Viaduct's" % library))
+
     def test_few_descriptors(self):
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         for few, state in ((64, "warning"), (4096, "ok")):
