@@ -170,6 +170,21 @@ TEST_F(SharedReceiveTest, NobodyPollsForLong) {
   EXPECT_EQ(queue_->outstanding(), queue_->available());
 }
 
+// A pair may also take what its queue has room for only since the pair was made.
+TEST_F(SharedReceiveTest, NobodyPollsAfterAResize) {
+  Make(1, 2);
+  Forget(*to_[0]);
+  ASSERT_TRUE(queue_->Resize(100).ok());
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(Post(i, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(from_[0]->Send(i, 0, 8), PostResult::kOk);
+  for (int i = 0; i < 5; ++i) Expect(from_[0]->sends(), i);
+  from_[0]->pair().Disconnect(DisconnectMode::kGraceful);
+  ExpectDisconnected(*from_[0], DisconnectCause::kLocal);
+  ExpectDisconnected(*to_[0], DisconnectCause::kPeer);
+  for (int i = 0; i < 5; ++i) Expect(to_[0]->receives(), i);
+  EXPECT_EQ(queue_->available(), 5u);
+}
+
 TEST_F(SharedReceiveTest, TheLowWatermarkComesOnceForEachArming) {
   Make(1, 16);
   for (int i = 0; i < 5; ++i) ASSERT_EQ(Post(i, 0, 8), PostResult::kOk);

@@ -26,7 +26,7 @@ class Process final : public ConnectionSink, public ListenerSink {
     options.domain = domain_.get();
     options.send_queue = options.receive_queue = queue_.get();
     options.sink = this;
-    options.max_sends = options.max_receives = 64;
+    options.max_sends = options.max_receives = 512;
     if (shared_receives != 0) {
       SharedReceiveOptions shared;
       shared.domain = domain_.get();
@@ -191,9 +191,9 @@ class HeldTest : public SimulationTest {
   static constexpr int kMessages = 3;
 
   void SendAndLeave() { SendToAndLeave(b_); }
-  void SendToAndLeave(Process& b) {
+  void SendToAndLeave(Process& b, int messages = kMessages) {
     ConnectTo(b);
-    for (int i = 0; i < kMessages; ++i) a_.Send(100, 0);
+    for (int i = 0; i < messages; ++i) a_.Send(100, 0);
     a_.pair().Disconnect(DisconnectMode::kGraceful);
     RunFor(kSecond / 2);
     ASSERT_EQ(a_.heard(), Heard{"local"});
@@ -227,29 +227,31 @@ TEST_F(HeldTest, AreGivenUp) {
   EXPECT_EQ(b_.heard(), Heard{"peer"});
 }
 
-// The pair has as much room as its shared receive queue, and nobody polls completions.
+// The pair has taken as many shared receives as it may, and nobody polls completions.
 class HeldByAFullRingTest : public HeldTest {
  protected:
+  static constexpr int kTaken = 256;
+
   HeldByAFullRingTest() {
-    for (int i = 1; i < kMessages; ++i) shared_.Receive();
+    for (int i = 0; i < kTaken; ++i) shared_.Receive();
   }
 
-  Process shared_{simulation_, kMessages - 1};
+  Process shared_{simulation_, kTaken};
 };
 
 TEST_F(HeldByAFullRingTest, AreGivenUpWithoutAReceive) {
-  SendToAndLeave(shared_);
+  SendToAndLeave(shared_, kTaken + 1);
   RunFor(3 * kSecond);
   EXPECT_EQ(shared_.heard(), Heard{"peer"});
 }
 
 TEST_F(HeldByAFullRingTest, AreWaitedForWithAReceive) {
-  SendToAndLeave(shared_);
+  SendToAndLeave(shared_, kTaken + 1);
   shared_.Receive();
   RunFor(3 * kSecond);
   EXPECT_EQ(shared_.heard(), Heard{});
   shared_.Poll();
-  EXPECT_EQ(shared_.statuses, std::vector<Status>(kMessages, Status::kSuccess));
+  EXPECT_EQ(shared_.statuses, std::vector<Status>(kTaken + 1, Status::kSuccess));
   RunFor(kSecond / 10);
   EXPECT_EQ(shared_.heard(), Heard{"peer"});
 }

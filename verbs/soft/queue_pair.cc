@@ -13,7 +13,7 @@ namespace viaduct::verbs {
 namespace {
 
 // The most receives that a pair may take out of a shared receive queue before their completions are
-// reaped.
+// reaped. A smaller queue may grow later.
 constexpr uint32_t kMaxTaken = 256;
 
 // How long messages that find no receive delay the end of their connection while none is taken.
@@ -98,7 +98,7 @@ absl::Status SoftQueuePair::Apply(const QueuePairOptions& options) {
   uint32_t receives = options.max_receives;
   uint32_t receive_segments = options.max_receive_segments;
   if (shared_ != nullptr) {
-    receives = std::min(shared_->max_receives(), kMaxTaken);
+    receives = kMaxTaken;
     receive_segments = shared_->max_segments();
   }
   if (!sends_.Allow(options.max_sends, options.max_send_segments) ||

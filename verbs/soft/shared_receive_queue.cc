@@ -173,11 +173,6 @@ void SoftSharedReceiveQueue::SetLimit(uint32_t limit) {
   CheckLimit();
 }
 
-uint32_t SoftSharedReceiveQueue::max_receives() const {
-  SpinLockHolder holder(&lock_);
-  return max_receives_;
-}
-
 uint32_t SoftSharedReceiveQueue::outstanding() const {
   SpinLockHolder holder(&lock_);
   uint64_t sum = available();

@@ -43,7 +43,6 @@ class SoftSharedReceiveQueue final : public SharedReceiveQueue, public OnBlocks 
 
   // ------------------------------------------------------------ for queue pairs
   DomainId domain() const { return domain_; }
-  uint32_t max_receives() const;
   uint32_t max_segments() const { return max_segments_; }
 
   void AddPair(SoftQueuePair& pair);

@@ -173,13 +173,14 @@ TEST_F(FramesTest, WrittenValuesThatEndTheConnection) {
 
 // If too many shared receives were taken, a message waits, but the writes after it are placed.
 TEST_F(FramesTest, ARefusedWritesImmediateDataMayBeHeld) {
-  TestPeer peer = Framed({.no_receive = NoReceive::kDrop, .shared_receives = 2});
-  for (uint32_t i = 1; i <= 2; ++i) {
+  constexpr uint32_t kTaken = 256, kRefused = kTaken + 1, kGood = kTaken + 2;
+  TestPeer peer = Framed({.no_receive = NoReceive::kDrop, .shared_receives = kTaken});
+  for (uint32_t i = 1; i <= kTaken; ++i) {
     end_->Receive(i, 16, 8);
     peer.Send(Fpdu(SendHeader(i), kSendFrame));
   }
-  for (uint32_t i = 3; i <= 4; ++i) {
-    const uint32_t stag = i == 3 ? 0xdeadbe00 : end_->region->key();
+  for (const uint32_t i : {kRefused, kGood}) {
+    const uint32_t stag = i == kRefused ? 0xdeadbe00 : end_->region->key();
     peer.Send(Fpdu(TaggedHeader(Op::kWrite, stag, end_->address(100), true), kEight));
     peer.Send(Fpdu(SendHeader(i), kWriteFrame));
   }
@@ -188,9 +189,10 @@ TEST_F(FramesTest, ARefusedWritesImmediateDataMayBeHeld) {
                          .source_stag = end_->region->key(),
                          .source_offset = end_->address(100)}));
   EXPECT_EQ(peer.ReceiveFpduHex().substr(32, 16), kEight);
-  for (uint64_t id = 3; id <= 4; ++id) end_->Receive(id, 16, 8);
-  for (uint64_t id = 1; id <= 4; ++id) {
-    EXPECT_EQ(end_->NextReceive().status, id == 3 ? Status::kRemoteAccess : Status::kSuccess) << id;
+  for (const uint64_t id : {kRefused, kGood}) end_->Receive(id, 16, 8);
+  for (uint64_t id = 1; id <= kGood; ++id) {
+    EXPECT_EQ(end_->NextReceive().status, id == kRefused ? Status::kRemoteAccess : Status::kSuccess)
+        << id;
   }
 }
 
