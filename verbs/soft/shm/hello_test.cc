@@ -6,12 +6,16 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "verbs/base/call_filter.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/no_descriptors.h"
 #include "verbs/soft/foreign_fd.h"
 #include "verbs/soft/queue_pair.h"
 #include "verbs/soft/rendezvous.h"
@@ -235,6 +239,36 @@ TEST(HelloTest, WithoutMemoryForAPairItIsAShortage) {
   });
   EXPECT_EQ(client.Wait(), 0);
   EXPECT_EQ(server.Wait(), 0);
+}
+
+// The first request fails when the second one finds that the listener has hung up, and takes the
+// second one's pair along. ASan sees whether the shortage is noted in that pair.
+TEST(HelloTest, AShortageOfAPairThatIsDestroyedMeanwhile) {
+  const auto context = OpenForTest();
+  ControlThread& loop = **ControlThread::Get();
+  uint16_t port = 2000;
+  absl::StatusOr<ListeningFd> listener = ListenAt("viaduct", port);
+  while (absl::IsAlreadyExists(listener.status())) listener = ListenAt("viaduct", ++port);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  TestEnd first(*context), second(*context);
+  std::optional<NoDescriptors> shortage;
+  first.on_failed = [&] {
+    second.DestroyPair();
+    shortage.emplace();
+  };
+  DialForTest(first.pair(), port);
+  ChannelFd accepted = AcceptAt(listener->get());
+  ASSERT_TRUE(accepted.valid());
+  loop.RunAndWait([&] {
+    // Both are the control thread's next tasks: it reads no socket in between.
+    loop.Post([&] { accepted.Reset(); });
+    DialForTest(second.pair(), port);
+  });
+  first.Await(first.failed);
+  loop.Drain();
+  shortage.reset();
+  EXPECT_EQ(first.outcome, ConnectOutcome::kNobody);
+  EXPECT_EQ(second.failed, 0);
 }
 
 }  // namespace

@@ -157,10 +157,12 @@ void Host::Connect(std::shared_ptr<ShmLink> link, Descriptor socket, pid_t pid,
   link->wanted->body = body;
   link->wanted->private_data = std::move(private_data);
   loop_.Post([this, link = std::move(link), shared, pid] {
-    SoftQueuePair* pair = link->pair();
-    if (link->cancelled || pair == nullptr) return;
+    if (link->cancelled || link->pair() == nullptr) return;
     const absl::Status placed = Place(link, std::move(*shared), pid, {});
     if (placed.ok()) return;
+    // Asked again: Place may call sinks, which may destroy the pair.
+    SoftQueuePair* const pair = link->pair();
+    if (pair == nullptr) return;
     // Without memory or descriptors for this wire, the next one may do.
     if (absl::IsResourceExhausted(placed)) pair->NoteNoResources();
     link->NotHere();

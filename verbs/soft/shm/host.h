@@ -121,7 +121,8 @@ class Host {
   // Tells the peers that this process exits and has not crashed.
   void AnnounceExit();
   // Finds or makes the pair with process `pid`, and sends it the request. NotFound: the process has
-  // gone meanwhile. ResourceExhausted.
+  // gone meanwhile. ResourceExhausted. May call sinks of other connections, which may destroy the
+  // pair of `link`.
   absl::Status Place(const std::shared_ptr<ShmLink>& link, Descriptor socket, pid_t pid,
                      absl::Span<const uint8_t> note);
   void StartHandshake(Descriptor socket, pid_t pid, uint16_t port);
