@@ -88,7 +88,7 @@ class Host {
   // ---------------------------------------------------------------------- peers, executor
   void OnRing();
   void Forget(Peer& peer);
-  // Drops the peers that have no connection, unless there is a user. Any thread.
+  // Drops the peers that are idle, unless there is a user. Any thread.
   void LeaveIdlePeers();
   Nanos silence() const { return silence_.load(std::memory_order_relaxed); }
 

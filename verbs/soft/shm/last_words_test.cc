@@ -1,11 +1,13 @@
 // What a process is told, and what it is not told, at the ends of requests and connections.
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@
 #include "verbs/soft/shm/arena.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/host.h"
+#include "verbs/soft/shm/message.h"
 #include "verbs/soft/shm/testing_bare_peer.h"
 #include "verbs/soft/shm/testing_node.h"
 
@@ -248,6 +251,15 @@ TEST(LastWordsTest, ARequesterThatIsGivenUpIsTold) {
   end.Await(end.failed);
 }
 
+// The type of the next message; 0 if none comes.
+MessageType NextAt(int socket) {
+  pollfd entry = {socket, POLLIN, 0};
+  Message message;
+  const bool came =
+      poll(&entry, 1, 20'000) == 1 && ReceiveMessage(socket, &message) == SocketResult::kDone;
+  return came ? message.type : MessageType{};
+}
+
 // The last connection ends when the last adapter has gone already.
 TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWithItsLastConnection) {
   ChildProcess requester([](ChildProcess& parent) {
@@ -256,13 +268,7 @@ TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWithItsLastConnection) {
     const auto socket = DialTo("viaduct", port, &pid);
     const std::shared_ptr<Arena> arena = Arena::Create();
     if (!socket.ok() || arena == nullptr || !arena->PayConnection(0)) return 1;
-    const auto next = [&] {
-      pollfd entry = {socket->get(), POLLIN, 0};
-      Message message;
-      const bool came = poll(&entry, 1, 20'000) == 1 &&
-                        ReceiveMessage(socket->get(), &message) == SocketResult::kDone;
-      return came ? message.type : MessageType{};
-    };
+    const auto next = [&] { return NextAt(socket->get()); };
     const int fds[] = {arena->fd()};
     SendMessage(socket->get(), BuildMessage(MessageType::kHello, 0, kGreeting), fds);
     SendMessage(socket->get(), BuildMessage(MessageType::kRequest, 0, RequestFor(port)), {});
@@ -282,6 +288,56 @@ TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWithItsLastConnection) {
     requester.PutValue(listener.port());
     end.Await(end.connected);
   }
+  requester.PutValue(0);
+  EXPECT_EQ(requester.Wait(), 0);
+}
+
+class RejectsAll final : public ListenerSink {
+ public:
+  void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+    request->Reject(std::vector<uint8_t>(kMaxPrivateData));
+    rejected_++;
+  }
+  int rejected() const { return rejected_.load(); }
+
+ private:
+  std::atomic<int> rejected_{0};
+};
+
+// The requester reads nothing until the last adapter has gone. Most answers do not fit into the
+// socket.
+TEST(LastWordsTest, WhoHasNoUserLeavesAProcessWhenItHasBeenToldAll) {
+  constexpr int kRequests = 1000;
+  ChildProcess requester([](ChildProcess& parent) {
+    const auto port = parent.GetValue<uint16_t>();
+    pid_t pid;
+    const auto socket = DialTo("viaduct", port, &pid);
+    const std::shared_ptr<Arena> arena = Arena::Create();
+    if (!socket.ok() || arena == nullptr) return 1;
+    const auto next = [&] { return NextAt(socket->get()); };
+    const int fds[] = {arena->fd()};
+    SendMessage(socket->get(), BuildMessage(MessageType::kHello, 0, kGreeting), fds);
+    for (int i = 0; i < kRequests; i++) {
+      const std::string request = BuildMessage(MessageType::kRequest, i, RequestFor(port));
+      while (SendMessage(socket->get(), request, {}) == SocketResult::kAgain) sched_yield();
+    }
+    parent.GetValue<int>();
+    if (next() != MessageType::kWelcome) return 2;
+    for (int i = 0; i < kRequests; i++) {
+      if (next() != MessageType::kReject) return 3;
+    }
+    pollfd entry = {socket->get(), POLLIN, 0};
+    return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0 ? 0 : 4;
+  });
+  {
+    const auto context = OpenForTest();
+    RejectsAll sink;
+    const auto listener = *context->Listen(0, &sink);
+    requester.PutValue(listener->port());
+    while (sink.rejected() < kRequests) sched_yield();
+    (*ControlThread::Get())->Drain();  // they have been answered
+  }
+  (*ControlThread::Get())->Drain();  // the pair would have been dropped
   requester.PutValue(0);
   EXPECT_EQ(requester.Wait(), 0);
 }

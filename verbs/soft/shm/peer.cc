@@ -184,6 +184,7 @@ void Peer::FlushOutbox() {
     }
   }
   AwaitRoom(false);
+  if (idle()) host_.LeaveIdlePeers();
 }
 
 void Peer::AwaitRoom(bool awaits) {

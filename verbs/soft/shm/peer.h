@@ -61,7 +61,8 @@ class Peer : public std::enable_shared_from_this<Peer> {
   // ---------------------------------------------------------------------------- executor
   pid_t pid() const { return pid_; }
   bool dead() const { return dead_; }
-  bool idle() const { return links_.empty(); }
+  // No connection, and nothing that the other process has yet to be told.
+  bool idle() const { return links_.empty() && outbox_.empty(); }
   uint64_t token() const { return token_; }
   std::shared_ptr<Arena> shared_arena() const { return arena_; }
   // A connection number is left to give out; TakeId pays for the memory of a new one.
