@@ -2,8 +2,10 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
@@ -272,8 +274,26 @@ TEST_F(AskedTest, AnEmptyWriteBringsNoSegmentOfTheRequestBefore) {
   EXPECT_FALSE(rdma_mock::AskedStaleSegment());
 }
 
+class CancelledTest : public AskedTest {
+ protected:
+  ~CancelledTest() override { rdma_mock::EndMishaps(); }
+
+  // Calls `post` in a thread that was cancelled before.
+  static void ExpectPosted(const std::function<PostResult()>& post) {
+    std::atomic<bool> posted{false};
+    std::thread poster([&] {
+      pthread_cancel(pthread_self());
+      EXPECT_EQ(post(), PostResult::kOk);
+      posted = true;
+      pthread_testcancel();
+    });
+    poster.join();
+    ASSERT_TRUE(posted);
+  }
+};
+
 // libsiw and librxe reach a cancellation point with a lock held.
-TEST_F(AskedTest, ACancelledThreadEndsBehindItsPost) {
+TEST_F(CancelledTest, AThreadEndsBehindItsPost) {
   if (!rdma_mock::IsSiw()) {
     GTEST_SKIP() << "the library of this device makes no system call";
   }
@@ -281,17 +301,54 @@ TEST_F(AskedTest, ACancelledThreadEndsBehindItsPost) {
   End& to = NewEnd(b());
   Connect(from, to);
   ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
-  std::atomic<bool> posted{false};
-  std::thread poster([&] {
-    pthread_cancel(pthread_self());
-    EXPECT_EQ(from.Send(1, 0, 8), PostResult::kOk);
-    posted = true;
-    pthread_testcancel();
-  });
-  poster.join();
-  EXPECT_TRUE(posted);
+  ASSERT_NO_FATAL_FAILURE(ExpectPosted([&] { return from.Send(1, 0, 8); }));
   Expect(from.sends(), 1);
   Expect(to.receives(), 1);
+}
+
+// The post registers memory of our own.
+TEST_F(CancelledTest, AThreadEndsBehindItsPostOfManySegments) {
+  constexpr uint32_t kSegments = 40;  // more than the device takes
+  EndOptions many;
+  many.max_segments = kSegments;
+  End& from = NewEnd(a(), many);
+  End& to = NewEnd(b(), many);
+  Connect(from, to);
+  std::vector<Segment> sent;
+  std::vector<Segment> received;
+  for (uint32_t i = 0; i < kSegments; ++i) {
+    sent.push_back(from.At(16 * i, 8));
+    received.push_back(to.At(16 * i, 8));
+  }
+  ASSERT_NO_FATAL_FAILURE(ExpectPosted([&] { return to.Receive(1, received); }));
+  ASSERT_NO_FATAL_FAILURE(ExpectPosted([&] { return from.Send(1, sent); }));
+  Expect(from.sends(), 1);
+  Expect(to.receives(), 1);
+}
+
+// The post registers the memory once more.
+TEST_F(CancelledTest, AThreadEndsBehindItsPostOfAnotherDomainsMemory) {
+  EndOptions wild;
+  wild.wildcard = true;
+  End& other = NewEnd(a());
+  End& from = NewEnd(a(), wild);
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 64), PostResult::kOk);
+  const Segment segment = other.At(0, 8);
+  ASSERT_NO_FATAL_FAILURE(ExpectPosted([&] { return from.Send(1, {&segment, 1}); }));
+  Expect(from.sends(), 1);
+  Expect(to.receives(), 1);
+}
+
+// On iWARP the post asks for the state of the pair.
+TEST_F(CancelledTest, AThreadEndsBehindAPostThatTheDeviceRefuses) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  rdma_mock::RefuseSendsAfter(0);
+  ASSERT_NO_FATAL_FAILURE(ExpectPosted([&] { return from.Send(1, 0, 8); }));
+  Expect(from.sends(), 1, Status::kTransport);
 }
 
 }  // namespace

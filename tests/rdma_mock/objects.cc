@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "verbs/base/signals.h"
+#include "verbs/base/uncancelled.h"
 
 namespace viaduct::rdma_mock {
 namespace {
@@ -21,7 +22,8 @@ Mutex& Joining() {
   return *mutex;
 }
 
-// An event channel belongs to the kernel, where no thread is stopped by a signal handler.
+// An event channel belongs to the kernel, where no thread is stopped by a signal handler, or
+// cancelled.
 using InKernel = verbs::SignalsBlocked;
 
 }  // namespace
@@ -103,7 +105,7 @@ void EventPipe::Push(void* about, void* event) {
   MutexLock lock(&mutex_);
   events_.emplace_back(about, event);
   const char byte = 0;
-  while (write(ends_[1], &byte, 1) < 0 && errno == EINTR) {
+  while (verbs::uncancelled::Write(ends_[1], &byte, 1) < 0 && errno == EINTR) {
   }
 }
 

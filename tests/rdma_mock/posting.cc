@@ -1,6 +1,5 @@
 #include "tests/rdma_mock/posting.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -239,14 +238,12 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
     pair.Fail();
 }
 
-// As libsiw and librxe notify their drivers.
-void Ring() {
-  static const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  const ssize_t written = write(nowhere, "", 1);
+}  // namespace
+
+void CallDriver(const ibv_context& context) {
+  const ssize_t written = write(context.cmd_fd, "", 1);
   static_cast<void>(written);
 }
-
-}  // namespace
 
 int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
@@ -261,7 +258,7 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
     *bad = work;
     return error;
   }
-  if (IsSiw()) Ring();
+  if (IsSiw()) CallDriver(*handle->context);
   for (; work != nullptr; work = work->next) {
     if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
       if (mishaps.taken_before_refusal == 0) {

@@ -6,6 +6,10 @@
 
 namespace viaduct::rdma_mock {
 
+// As libibverbs passes commands to the drivers of devices, and libsiw and librxe their requests:
+// by write(), a cancellation point.
+void CallDriver(const ibv_context& context);
+
 // The functions for ibv_context_ops.
 int PostSend(ibv_qp* pair, ibv_send_wr* work, ibv_send_wr** bad);
 int PostReceive(ibv_qp* pair, ibv_recv_wr* work, ibv_recv_wr** bad);

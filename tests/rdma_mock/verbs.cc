@@ -289,6 +289,7 @@ ibv_mr* ibv_reg_mr(ibv_pd* domain, void* address, size_t length, int access) {
 }
 
 ibv_mr* ibv_reg_mr_iova(ibv_pd* domain, void* address, size_t length, uint64_t from, int access) {
+  mock::CallDriver(*domain->context);
   mock::Meanwhile();
   if (mock::ErrorOf("ibv_reg_mr", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
   mock::asked.access = access;
@@ -565,6 +566,7 @@ int ibv_set_ece(ibv_qp* handle, ibv_ece* extensions) {
 }
 
 int ibv_query_qp(ibv_qp* pair, ibv_qp_attr* attributes, int, ibv_qp_init_attr*) {
+  mock::CallDriver(*pair->context);
   if (const int error = mock::ErrorOf("ibv_query_qp", {ENOMEM, EIO}); error != 0) return error;
   attributes->qp_state = static_cast<mock::QueuePair*>(pair)->now;
   return 0;

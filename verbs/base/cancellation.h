@@ -3,7 +3,8 @@
 // So it is disabled in every call but those of the data path, and a call that sleeps for its caller
 // lets it strike in one place: asleep in the kernel. The thread is then unwound from there, and
 // destructors release what the frames in between hold. The data path reaches none of POSIX's
-// cancellation points, since its system calls bypass libc (uncancelled.h).
+// cancellation points, since its system calls bypass libc (uncancelled.h), and cancellation is
+// disabled around the few calls of RDMA's libraries in which there may be one.
 #ifndef VIADUCT_VERBS_BASE_CANCELLATION_H_
 #define VIADUCT_VERBS_BASE_CANCELLATION_H_
 

@@ -6,6 +6,7 @@
 
 #include "absl/numeric/bits.h"
 #include "verbs/base/block.h"
+#include "verbs/base/cancellation.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/registration.h"
 
@@ -46,6 +47,7 @@ Bounce BouncePool::Take(size_t size) {
     }
     ++made_[ClassOf(size)];
   }
+  const CancellationDisabled no_cancellation;  // ibv_reg_mr may write()
   Bounce bounce;
   bounce.size = static_cast<uint32_t>(size);
   bounce.memory = static_cast<unsigned char*>(AllocateBlock(size));

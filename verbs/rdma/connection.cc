@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "verbs/base/back_off.h"
+#include "verbs/base/cancellation.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
 #include "verbs/rdma/farewell.h"
@@ -118,6 +119,7 @@ absl::Status Connection::TakePair(DevicePair pair, const ConnectionPlace& place)
 }
 
 ibv_qp_state Connection::PairState() const {
+  const CancellationDisabled no_cancellation;  // ibv_query_qp may write()
   ibv_qp_attr attributes = {};
   ibv_qp_init_attr initial = {};
   if (pair() == nullptr || ibv_query_qp(pair(), &attributes, IBV_QP_STATE, &initial) != 0) {

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "verbs/base/cancellation.h"
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/errors.h"
@@ -184,6 +185,7 @@ bool Memory::RegisterAgain(DomainCore& domain, Key key, LocalUse use, uint32_t* 
   region.others_.reserve(region.others_.size() + 1);
   const uint32_t access = (region.access_ & (kLocalRead | kLocalWrite)) |
                           (use == LocalUse::kSink ? uint32_t{kRemoteWrite} : 0u);
+  const CancellationDisabled no_cancellation;  // ibv_reg_mr_iova may write()
   ibv_mr* const handle = ibv_reg_mr_iova(domain.handle, region.address_, region.length_,
                                          region.Entry().address, AccessFlags(access));
   if (handle == nullptr) {
