@@ -4,6 +4,7 @@
 #include <rdma/rdma_cma.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <string>
 
@@ -17,6 +18,8 @@
 
 namespace viaduct::verbs::rdma {
 namespace {
+
+constinit std::atomic<bool> rights_checked{false};
 
 // Asks librdmacm which device has an address.
 class Binding {
@@ -78,9 +81,7 @@ std::vector<RdmaPort> ListPorts() {
     if (binding.verbs() == nullptr) continue;
     ports.push_back({binding.verbs()->device->name, binding.port(), interface.address});
   }
-  if (ports.empty()) {
-    [[maybe_unused]] static const bool told = CheckRights().ok();  // once
-  }
+  if (ports.empty() && !rights_checked.exchange(true)) CheckRights().IgnoreError();
   return ports;
 }
 
