@@ -1,14 +1,65 @@
 // What is left at an RDMA device when memory runs out (tests/rdma_mock).
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <new>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "tests/device/rdma_mishaps.h"
 #include "tests/faults/failing_memory.h"
+#include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/control_thread.h"
+#include "verbs/rdma/open.h"
 
 namespace viaduct::verbs {
 namespace {
+
+// Runs in a process of its own, because an open device stays open. The process ends with 0, with 1
+// if the test has failed there, or with:
+constexpr int kNothingFailed = 7;
+int OpenWithoutMemory(int n) {
+  EventLoop& loop = **ControlThread::Get();
+  const auto open = [&loop] {
+    const auto opened = rdma::Open(loop, *Address::Parse("10.9.0.1"), "", /*spin=*/0);
+    return opened.ok();
+  };
+  rdma_mock::EndMishaps();  // makes what the mock needs once to destroy a pair
+  const std::string before = rdma_mock::LiveObjects();
+  tests::FailAllocation(n);
+  try {
+    open();
+  } catch (const std::bad_alloc&) {
+  }
+  const bool failed = tests::StopFailing();
+  const std::string left = rdma_mock::LiveObjects();
+  EXPECT_TRUE(open()) << n;
+  EXPECT_TRUE(left == before || left == rdma_mock::LiveObjects())
+      << n << ": " << left << "; before: " << before;
+  if (testing::Test::HasFailure()) return 1;
+  return failed ? 0 : kNothingFailed;
+}
+
+// Either nothing is left, or the device, which then serves the next open.
+TEST(OutOfMemoryOpening, NoDeviceIsLeft) {
+  int n = 1;
+  for (int ended = 0; ended == 0; ++n) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);
+      _exit(OpenWithoutMemory(n));
+    }
+    int status;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << n << ": wait status " << status;
+    ended = WEXITSTATUS(status);
+    EXPECT_TRUE(ended == 0 || ended == kNothingFailed) << n;
+  }
+  EXPECT_GT(n, 10);
+}
 
 using OutOfMemoryTest = MishapsTest;
 

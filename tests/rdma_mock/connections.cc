@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -324,18 +326,21 @@ rdma_event_channel* rdma_create_event_channel() {
 }
 
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** out, void* context,
-                   rdma_port_space space) {
+                   rdma_port_space space) try {
   if (ErrorOf("rdma_create_id", {ENOMEM, EMFILE, ENODEV}) != 0) return -1;
-  Id* const id = new Id();
+  auto id = std::make_unique<Id>();
   id->channel = channel;
   id->context = context;
   id->ps = space;
   {
     MutexLock lock(&All().mutex);
-    All().ids.insert(id);
+    All().ids.insert(id.get());
   }
-  *out = id;
+  *out = id.release();
   return 0;
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return -1;
 }
 
 // As in librdmacm, whoever has read an event of the id must first acknowledge it.
@@ -351,14 +356,17 @@ int rdma_destroy_id(rdma_cm_id* handle) {
   return 0;
 }
 
-int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) {
+int rdma_bind_addr(rdma_cm_id* id, sockaddr* address) try {
   if (ErrorOf("rdma_bind_addr", {ENOMEM, EADDRINUSE, EADDRNOTAVAIL}) != 0) return -1;
   MutexLock lock(&All().mutex);
   Bind(*static_cast<Id*>(id), address);
   return 0;
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return -1;
 }
 
-int rdma_listen(rdma_cm_id* handle, int) {
+int rdma_listen(rdma_cm_id* handle, int) try {
   if (ErrorOf("rdma_listen", {ENOMEM, EADDRINUSE, EIO}) != 0) return -1;
   Id* const id = static_cast<Id*>(handle);
   MutexLock lock(&All().mutex);
@@ -371,6 +379,9 @@ int rdma_listen(rdma_cm_id* handle, int) {
   All().listeners[port] = id;
   id->listening = true;
   return 0;
+} catch (const std::bad_alloc&) {
+  errno = ENOMEM;
+  return -1;
 }
 
 int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* from, sockaddr* to, int) {

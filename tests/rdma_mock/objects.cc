@@ -18,8 +18,8 @@ namespace {
 
 // Held while a pair gets or loses a peer, so that no peer is destroyed meanwhile.
 Mutex& Joining() {
-  static Mutex* const mutex = new Mutex;
-  return *mutex;
+  static constinit Mutex mutex;
+  return mutex;
 }
 
 // An event channel belongs to the kernel, where no thread is stopped by a signal handler, or

@@ -207,7 +207,8 @@ ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries) {
     return nullptr;
   }
   if (mishaps.spare_pairs > 0) --mishaps.spare_pairs;
-  auto* const pair = new QueuePair(wanted->cap.max_recv_wr);
+  auto made = std::make_unique<QueuePair>(wanted->cap.max_recv_wr);
+  QueuePair* const pair = made.get();
   pair->context = domain->context;
   pair->qp_context = wanted->qp_context;
   pair->pd = domain;
@@ -220,16 +221,16 @@ ibv_qp* MakePair(ibv_pd* domain, ibv_qp_init_attr* wanted, bool carries) {
   pair->max_inline = wanted->cap.max_inline_data;
   pair->carries_messages = carries;
   pair->carries_answers = carries && wanted->sq_sig_all != 0;
-  for (Used* const used : UsedBy(*pair)) {
-    if (used != nullptr) ++used->users;
-  }
   if (IsMlx5()) {
     const uint32_t options = mishaps.no_extensions ? uint32_t{0} : kExtensions;
     pair->extensions = {kExtensionVendor, options, 0};
   }
-  Made(Kind::kPair);
   Existing<QueuePair>().Add(pair);
-  return pair;
+  for (Used* const used : UsedBy(*pair)) {
+    if (used != nullptr) ++used->users;
+  }
+  Made(Kind::kPair);
+  return made.release();
 }
 
 }  // namespace viaduct::rdma_mock
@@ -402,19 +403,20 @@ int ibv_destroy_comp_channel(ibv_comp_channel* handle) {
 ibv_cq* ibv_create_cq(ibv_context* context, int entries, void* its, ibv_comp_channel* channel,
                       int) {
   if (mock::ErrorOf("ibv_create_cq", {ENOMEM, EINVAL, EIO}) != 0) return nullptr;
-  mock::Made(mock::Kind::kCompletionQueue);
-  ++mock::asked.completion_queues;
-  auto* const queue = new mock::CompletionQueue();
+  auto made = std::make_unique<mock::CompletionQueue>();
+  mock::CompletionQueue* const queue = made.get();
   queue->context = context;
   queue->channel = channel;
-  if (channel != nullptr) ++static_cast<mock::CompletionChannel*>(channel)->queues;
   queue->cq_context = its;
   const uint32_t room = mock::PowerOfTwo(static_cast<uint32_t>(entries));
   queue->cqe = static_cast<int>(room);
   queue->ring = std::make_unique<ibv_wc[]>(room);
   queue->mask = room - 1;
   mock::Existing<mock::CompletionQueue>().Add(queue);
-  return queue;
+  if (channel != nullptr) ++static_cast<mock::CompletionChannel*>(channel)->queues;
+  mock::Made(mock::Kind::kCompletionQueue);
+  ++mock::asked.completion_queues;
+  return made.release();
 }
 
 int ibv_destroy_cq(ibv_cq* handle) {

@@ -65,12 +65,10 @@ absl::StatusOr<Device*> Device::Get(ibv_context* verbs, const Address& address, 
   for (Device* device = first_device; device != nullptr; device = device->next_) {
     if (device->verbs_ == verbs) return device;
   }
-  Device* device = new Device(verbs, loop);
-  absl::Status status = device->Start(address);
-  if (!status.ok()) {
-    delete device;
-    return status;
-  }
+  Device* const device = new Device(verbs, loop);
+  absl::Cleanup destroy = [device] { delete device; };  // also if memory runs out
+  if (absl::Status status = device->Start(address); !status.ok()) return status;
+  std::move(destroy).Cancel();
   device->next_ = first_device;
   return first_device = device;
 }
