@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "tests/faults/failing_memory.h"
 #include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
+#include "verbs/base/busy_control_thread.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/rdma/open.h"
 
@@ -62,6 +64,26 @@ TEST(OutOfMemoryOpening, NoDeviceIsLeft) {
 }
 
 using OutOfMemoryTest = MishapsTest;
+
+// The caller may hold what a sink on the control thread waits for.
+TEST_F(OutOfMemoryTest, AListenerThatFindsNoMemoryWaitsForNobody) {
+  const std::string before = rdma_mock::LiveObjects();
+  Requests requests;
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    std::unique_ptr<Listener> listener;
+    BusyControlThread busy;
+    tests::FailAllocation(n);
+    try {
+      if (auto made = b().Listen(0, &requests); made.ok()) listener = *std::move(made);
+    } catch (const std::bad_alloc&) {
+    }
+    failed = tests::StopFailing();
+    busy.LetGo();
+    EXPECT_EQ(listener != nullptr, !failed) << n;
+  }
+  EXPECT_EQ(rdma_mock::LiveObjects(), before);
+}
 
 TEST_F(OutOfMemoryTest, NoDomainIsLeft) {
   const int before = rdma_mock::LiveDomains();

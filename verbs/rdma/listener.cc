@@ -58,6 +58,8 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
                                                              const Address& address, uint16_t port,
                                                              ListenerSink* sink) {
   std::unique_ptr<RdmaListener> listener(new RdmaListener(device, served, address, sink));
+  // This may run out of memory, so it comes before anything at the device.
+  if (device.manager() == Manager::kSiw) listener->LookIn(listener->siw_.interval());
   if (!(port != 0 ? listener->Open(port) : listener->OpenAnywhere())) {
     const int error = errno;
     // It never listened, so no request is under way. Nothing waits here, since the caller may hold
@@ -73,7 +75,6 @@ absl::StatusOr<std::unique_ptr<Listener>> RdmaListener::Make(Device& device, Ser
     return RefusalOf(error, port);
   }
   listener->made_ = true;
-  if (device.manager() == Manager::kSiw) listener->LookLater();
   return listener;
 }
 
@@ -123,10 +124,7 @@ RdmaListener::~RdmaListener() {
 // When a listener goes, the kernel answers the requests that are still with it as if a program had
 // rejected them. So those that can be read are refused here first.
 void RdmaListener::Close() {
-  {
-    MutexLock lock(&look_mutex_);
-    if (look_ != 0) device_.loop().Cancel(look_);
-  }
+  LookNoMore();
   for (const CmEvent& event : device_.TakeEventsOf(*this)) {
     if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) RdmaRequest(device_, event);
   }
@@ -139,8 +137,12 @@ void RdmaListener::Shut() {
   rdma_destroy_id(std::exchange(id_, nullptr));
 }
 
-void RdmaListener::LookLater() {
-  const Nanos interval = id_ != nullptr ? siw_.interval() : kListenerLook;
+void RdmaListener::LookNoMore() {
+  MutexLock lock(&look_mutex_);
+  if (look_ != 0) device_.loop().Cancel(look_);
+}
+
+void RdmaListener::LookIn(Nanos interval) {
   MutexLock lock(&look_mutex_);
   look_ = device_.loop().RunAt(device_.loop().Now() + interval, [this] { Look(); });
 }
@@ -151,6 +153,7 @@ void RdmaListener::Look() {
     look_ = 0;
   }
   if (device_.gone()) return;
+  if (!made_) return LookIn(siw_.interval());
   if (id_ == nullptr) {
     if (Open(port_)) {
       Log(LogLevel::kInfo, device_.name(), ": port ", port_, " of ", address_.ToString(),
@@ -161,7 +164,7 @@ void RdmaListener::Look() {
     ListenAnew(verdict == SiwListening::Verdict::kLost ? "does not listen any more"
                                                        : "does not accept a connection");
   }
-  LookLater();
+  LookIn(id_ != nullptr ? siw_.interval() : kListenerLook);
 }
 
 void RdmaListener::ListenAnew(absl::string_view why) {
@@ -174,6 +177,7 @@ void RdmaListener::ListenAnew(absl::string_view why) {
 }
 
 void RdmaListener::Delete() {
+  LookNoMore();
   device_.Forget(*this);
   delete this;
 }

@@ -4,6 +4,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/errand.h"
 #include "verbs/base/lock.h"
 #include "verbs/device.h"
@@ -51,9 +53,10 @@ class RdmaListener final : public Listener, public CmHandler {
   bool OpenAnywhere();  // the same at a free port
   bool Serve();         // listens where it is bound; false: errno says why not
   void Shut();          // destroys the id, if there is one
-  void LookLater();
+  void LookIn(Nanos interval);
   // ---- control thread
   void Look();
+  void LookNoMore();
   // Listens at the same port again, as siw makes necessary. Requests that have come stay.
   void ListenAnew(absl::string_view why);
   void Close();
@@ -63,7 +66,7 @@ class RdmaListener final : public Listener, public CmHandler {
   ServedPorts& served_;
   const Address address_;
   ListenerSink* const sink_;
-  bool made_ = false;
+  std::atomic<bool> made_{false};  // until then the control thread leaves it alone
   uint16_t port_ = 0;
   // After Make only the control thread uses these.
   rdma_cm_id* id_ = nullptr;  // null: it could not listen anew, and tries again
