@@ -183,10 +183,14 @@ bool AnswersBare() { return true; }
 extern "C" VIADUCT_DAT_VISIBLE void dat_provider_init(const DAT_PROVIDER_INFO* info,
                                                       const char* parameters) {
   if (info == nullptr) return;
-  (void)viaduct::dat::Control([&]() -> DAT_RETURN {
+  const DAT_RETURN result = viaduct::dat::Control([&]() -> DAT_RETURN {
     viaduct::dat::Init(*info, parameters);
     return DAT_SUCCESS;
   });
+  if (DAT_GET_TYPE(result) == DAT_INSUFFICIENT_RESOURCES) {
+    viaduct::verbs::WriteLog(viaduct::verbs::LogLevel::kError,
+                             "libdapl-viaduct.so.2: out of memory");
+  }
 }
 
 extern "C" VIADUCT_DAT_VISIBLE void dat_provider_fini(const DAT_PROVIDER_INFO* info) {
