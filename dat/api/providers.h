@@ -70,8 +70,8 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
                         DAT_CLOSE_FLAGS flags);
 
 // Calls `ask` with an open adapter called `name` that belongs to a provider and that no thread is
-// closing, if there is one. Until
-// `ask` has returned, every thread that closes a provider's adapter waits.
+// closing, if there is one. Until `ask` has returned, every thread that closes a provider's adapter
+// waits.
 void AskOpenAdapter(const std::string& name,
                     absl::FunctionRef<void(const DAT_PROVIDER&, DAT_IA_HANDLE)> ask);
 

@@ -5,9 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <utility>
-
 #include "gtest/gtest.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/fd.h"
