@@ -105,7 +105,8 @@ class ConnectionManager {
   friend class PeerListening;
   class Port;
   struct Service {
-    // By which a task of its timers knows it: a task that is late may find another one of its name.
+    // From 1. By which a task of its timers, and who passes a request on, know it: who is late may
+    // find another one of its name.
     uint64_t serial = 0;
     std::shared_ptr<Port> port;
     std::optional<verbs::NameClaim> claim;

@@ -100,14 +100,15 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
   std::vector<uint16_t> others = LinePortsOf(name);
   // From the back, as the others move up: so a waiter that moves is still ahead, and is not missed.
   std::reverse(others.begin(), others.end());
-  bool holds;
+  uint64_t serial = 0;
   {
     MutexLock lock(&lock_);
-    const auto found = services_.find(name);
     // A waiter that is scheduled late may find its place gone, and asks like any other.
-    holds = found != services_.end();
-    if (holds && found->second.rounds_alone == kRoundsToBeAlone) return false;
-    if (holds) ++found->second.passing;
+    if (const auto found = services_.find(name); found != services_.end()) {
+      if (found->second.rounds_alone == kRoundsToBeAlone) return false;
+      ++found->second.passing;
+      serial = found->second.serial;
+    }
     std::erase_if(others, [this](uint16_t port)
                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_) { return IsOpen(port); });
   }
@@ -116,7 +117,7 @@ bool ConnectionManager::PassToEarlierWaiter(verbs::IncomingConnection& incoming,
     MutexLock lock(&lock_);
     const auto found = services_.find(name);
     // Not if a point that does not share the name has served it meanwhile.
-    if (!holds || found == services_.end() || found->second.passing == 0) return;
+    if (found == services_.end() || found->second.serial != serial) return;
     Service& service = found->second;
     --service.passing;
     service.lingers_until = LingersUntil(service);
