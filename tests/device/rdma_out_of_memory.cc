@@ -2,17 +2,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/conformance/harness/sleeper.h"
 #include "tests/device/rdma_mishaps.h"
 #include "tests/faults/failing_memory.h"
 #include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/mishaps.h"
 #include "verbs/base/busy_control_thread.h"
+#include "verbs/base/clock.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/rdma/open.h"
 
@@ -83,6 +86,45 @@ TEST_F(OutOfMemoryTest, AListenerThatFindsNoMemoryWaitsForNobody) {
     EXPECT_EQ(listener != nullptr, !failed) << n;
   }
   EXPECT_EQ(rdma_mock::LiveObjects(), before);
+}
+
+// A completion channel that was opened and that nobody reads would let the queue's waiters sleep.
+TEST_F(OutOfMemoryTest, AQueueWhosePairFailedFirstStillWakesItsWaiter) {
+  bool failed = true;
+  for (int n = 1; failed; ++n) {
+    SCOPED_TRACE(n);
+    Inbox inbox(b());
+    QueuePairOptions options = NewEnd(b()).pair_options();
+    options.send_queue = options.receive_queue = &inbox.queue();
+    std::unique_ptr<QueuePair> pair;
+    tests::FailAllocation(n);
+    try {
+      if (auto made = b().CreateQueuePair(options); made.ok()) pair = *std::move(made);
+    } catch (const std::bad_alloc&) {
+    }
+    failed = tests::StopFailing();
+    EXPECT_EQ(pair != nullptr, !failed);
+    pair.reset();
+
+    EndOptions receiver;
+    receiver.shared_inbox = &inbox;
+    End& from = NewEnd(a());
+    End& to = NewEnd(b(), receiver);
+    Connect(from, to);
+    Forget(to);
+    std::atomic<WaitResult> result{WaitResult::kTimedOut};
+    tests::Sleeper sleeper([&] {
+      const Deadline deadline = Deadline::After(b().executor(), 30 * kNanosPerSecond);
+      result = inbox.queue().Wait(deadline, inbox.queue().wakes());
+    });
+    sleeper.AwaitAsleep();
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+    sleeper.Join();
+    ASSERT_EQ(result, WaitResult::kReady);
+    Expect(inbox, 1);
+    DestroyEnds();
+  }
 }
 
 TEST_F(OutOfMemoryTest, NoDomainIsLeft) {

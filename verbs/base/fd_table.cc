@@ -44,9 +44,9 @@ void FdTable::Add(int fd) {
 }
 
 void FdTable::Remove(int fd) {
-  if (auto* const word = WordOf(static_cast<size_t>(fd))) {
-    word->fetch_and(~BitOf(fd), std::memory_order_relaxed);
-  }
+  const size_t index = static_cast<size_t>(fd) / kPageBits;
+  if (index >= kPages || pages_[index].load(std::memory_order_acquire) == nullptr) return;
+  WordOf(static_cast<size_t>(fd))->fetch_and(~BitOf(fd), std::memory_order_relaxed);
 }
 
 void FdTable::CloseInForkChild() {

@@ -37,6 +37,7 @@ class FdTable {
   // False: the number is too high for the table. True: Add needs no memory for it.
   bool Reserve(int fd) { return WordOf(static_cast<size_t>(fd)) != nullptr; }
   void Add(int fd);
+  // Needs no memory; nothing happens if the descriptor is not in it.
   void Remove(int fd);
 
   // In a forked child: closes the inherited descriptors and empties the table. The numbers may be

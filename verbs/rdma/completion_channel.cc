@@ -11,6 +11,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "verbs/base/at_fork.h"
 #include "verbs/base/cancellation.h"
 #include "verbs/base/fd.h"
@@ -49,13 +50,17 @@ CompletionChannel::~CompletionChannel() {
 
 void CompletionChannel::Open() {
   if (own_ != nullptr) return;
-  if (channels.fetch_add(1) < kMostChannels && MakeOwn()) return;
-  channels.fetch_sub(1);
+  const int others = channels.fetch_add(1);
+  absl::Cleanup give_back = [] { channels.fetch_sub(1); };
+  if (others < kMostChannels && MakeOwn()) std::move(give_back).Cancel();
 }
 
 bool CompletionChannel::MakeOwn() {
   EventFd rouse;
   ibv_comp_channel* made = nullptr;
+  absl::Cleanup close = [&] {
+    if (made != nullptr) Close(made, std::move(rouse));
+  };
   {
     const FdChange change;
     rouse = EventFd::OpenHigh();
@@ -68,12 +73,11 @@ bool CompletionChannel::MakeOwn() {
   // The control thread may be about to call Watch.
   MutexLock lock(&mutex_);
   own_ = made;
+  absl::Cleanup disown = [this] { own_ = nullptr; };
   const auto read = [this](uint32_t events) { OnEvents(events); };
-  if (!device_.loop().Watch(made->fd, EPOLLIN, read).ok()) {
-    own_ = nullptr;
-    Close(made, std::move(rouse));
-    return false;
-  }
+  if (!device_.loop().Watch(made->fd, EPOLLIN, read).ok()) return false;
+  std::move(disown).Cancel();
+  std::move(close).Cancel();
   rouse_ = std::move(rouse);
   watched_ = true;
   usable_.store(true, std::memory_order_release);

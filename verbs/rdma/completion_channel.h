@@ -36,6 +36,7 @@ class CompletionChannel {
   CompletionChannel& operator=(const CompletionChannel&) = delete;
 
   // Called before the first queue is made. Opens a channel of its own if there is room for one.
+  // Throws std::bad_alloc, and may then be called again.
   void Open();
   ibv_comp_channel* handle() const { return own_ != nullptr ? own_ : device_.completions(); }
 
