@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/interfaces.h"
@@ -59,13 +60,13 @@ absl::Status CheckRights() {
   }
   DIR* const folder = opendir(kFolder);
   if (folder == nullptr) return ErrnoStatus(errno, kFolder);
+  const absl::Cleanup close = [folder] { closedir(folder); };
   absl::Status status;
   for (const dirent* entry; (entry = readdir(folder)) != nullptr;) {
     const std::string path = absl::StrCat(kFolder, "/", entry->d_name);
     if (!absl::StartsWith(entry->d_name, "uverbs")) continue;
     if (access(path.c_str(), R_OK | W_OK) != 0) status = ErrnoStatus(errno, path);
   }
-  closedir(folder);
   return status;
 }
 
