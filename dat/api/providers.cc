@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -340,9 +341,14 @@ std::vector<DAT_PROVIDER_INFO> RegisteredByProgram() {
   return infos;
 }
 
-DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
-                        DAT_CLOSE_FLAGS flags) {
-  if (provider.ia_close_func == nullptr) return Failure(DAT_NOT_IMPLEMENTED);
+bool CloseAdapter(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags, DAT_RETURN* result) {
+  std::optional<ProviderCall> inside(std::in_place);
+  const DAT_PROVIDER* const provider = ProviderOf(ia_handle);
+  if (provider == nullptr) return false;
+  if (provider->ia_close_func == nullptr) {
+    *result = Failure(DAT_NOT_IMPLEMENTED);
+    return true;
+  }
   Adapters::iterator adapter;
   bool known;
   {
@@ -353,18 +359,19 @@ DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
     known = adapter != adapters.end();
     if (known) ++adapter->second.closing;
   }
-  const DAT_RETURN result = FromProvider(provider.ia_close_func(ia_handle, flags));
-  if (!known) return result;
+  *result = FromProvider(provider->ia_close_func(ia_handle, flags));
+  inside.reset();  // the last one to leave is to find nobody inside when it unloads
+  if (!known) return true;
   // Of several threads that close it, one is successful, and the last one to return gives back.
   Adapters::node_type place;
   {
     verbs::MutexLock lock(&g_lock);
     Adapter& left = adapter->second;
-    left.closed = left.closed || result == DAT_SUCCESS;
+    left.closed = left.closed || *result == DAT_SUCCESS;
     if (--left.closing == 0 && left.closed) place = All().adapters.extract(adapter);
   }
   if (!place.empty()) GiveBack(place.mapped());
-  return result;
+  return true;
 }
 
 void AskOpenAdapter(const std::string& name,

@@ -64,10 +64,10 @@ bool OpenOnRegistered(const DAT_PROVIDER_INFO& wanted, const OpenRequest& reques
 // What the program registered itself, for dat_registry_list_providers.
 std::vector<DAT_PROVIDER_INFO> RegisteredByProgram();
 
-// Closes an adapter of `provider` without allocating memory. Closing the last adapter of a loaded
-// library unloads the library, unless a thread is inside a provider; then its code stays.
-DAT_RETURN CloseAdapter(const DAT_PROVIDER& provider, DAT_IA_HANDLE ia_handle,
-                        DAT_CLOSE_FLAGS flags);
+// Closes an adapter of a provider without allocating memory; `*result` is the provider's return
+// value. False: `ia_handle` belongs to no provider. Closing the last adapter of a loaded library
+// unloads the library, unless a thread is inside a provider; then its code stays.
+bool CloseAdapter(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags, DAT_RETURN* result);
 
 // Calls `ask` with an open adapter called `name` that belongs to a provider and that no thread is
 // closing, if there is one. Until `ask` has returned, every thread that closes a provider's adapter

@@ -10,11 +10,8 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags);
 extern "C" VIADUCT_DAT_VISIBLE DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle,
                                                        DAT_CLOSE_FLAGS ia_flags) {
   using viaduct::dat::AnyProvider;
-  using viaduct::dat::ProviderOf;
-  if (AnyProvider()) {
-    if (const DAT_PROVIDER* provider = ProviderOf(ia_handle)) {
-      return viaduct::dat::CloseAdapter(*provider, ia_handle, ia_flags);
-    }
-  }
+  using viaduct::dat::CloseAdapter;
+  DAT_RETURN result;
+  if (AnyProvider() && CloseAdapter(ia_handle, ia_flags, &result)) return result;
   return viaduct::dat::dat_ia_close(ia_handle, ia_flags);
 }

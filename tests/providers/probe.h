@@ -14,11 +14,17 @@ struct ProbeFacts {
   void (*after_fini)();  // called, if it is set, when dat_provider_fini has done its work
 };
 
-// An entry with the parameters "waiting" has a dat_evd_wait that gets one of these in place of the
-// event: it posts `inside`, sleeps until `leave` is posted, and returns DAT_ABORT.
+// An entry with the parameters "waiting" has functions that wait: they post `inside`, sleep until
+// `leave` is posted, and fail. dat_evd_wait gets one of these in place of the event and returns
+// DAT_ABORT; a graceful dat_ia_close gets a ProbeWaitingClose in place of the adapter.
 struct ProbeWait {
   sem_t inside;
   sem_t leave;
+};
+
+struct ProbeWaitingClose {
+  const void* provider;  // the first word of the adapter's handle
+  ProbeWait wait;
 };
 
 #endif  // VIADUCT_TESTS_PROVIDERS_PROBE_H_

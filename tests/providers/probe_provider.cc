@@ -1,7 +1,7 @@
 // A provider of uDAPL 2.0 that does nothing but remember who called it. An entry whose parameters
 // are "silent" registers nothing; one with "bare" answers every open with a type without its class;
 // one with "lingering" never removes its registration; one with "twin" registers "twin", too; one
-// with "waiting" has a dat_evd_wait that waits (ProbeWait).
+// with "waiting" has a dat_evd_wait and a dat_ia_close that wait (ProbeWait).
 #include <dat2/udat.h>
 // Must come after udat.h.
 #include <dat2/dat_registry.h>
@@ -70,7 +70,16 @@ DAT_RETURN Open(const DAT_NAME_PTR name, DAT_COUNT, DAT_EVD_HANDLE* async, DAT_I
   return DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND;
 }
 
+void WaitInside(ProbeWait* wait) {
+  sem_post(&wait->inside);
+  while (sem_wait(&wait->leave) != 0) {
+  }
+}
+
 DAT_RETURN Close(DAT_IA_HANDLE ia, DAT_CLOSE_FLAGS flags) {
+  if (flags == DAT_CLOSE_GRACEFUL_FLAG && waiting) {
+    WaitInside(&static_cast<ProbeWaitingClose*>(ia)->wait);
+  }
   if (flags == DAT_CLOSE_GRACEFUL_FLAG) return DAT_CLASS_ERROR | DAT_INVALID_STATE;
   delete static_cast<ProbeObject*>(ia);
   --facts.adapters;
@@ -84,10 +93,7 @@ DAT_RETURN IsRelated(DAT_IA_HANDLE, const DAT_NAME_PTR name, DAT_BOOLEAN* answer
 }
 
 DAT_RETURN Wait(DAT_EVD_HANDLE, DAT_TIMEOUT, DAT_COUNT, DAT_EVENT* event, DAT_COUNT*) {
-  auto* const wait = reinterpret_cast<ProbeWait*>(event);
-  sem_post(&wait->inside);
-  while (sem_wait(&wait->leave) != 0) {
-  }
+  WaitInside(reinterpret_cast<ProbeWait*>(event));
   return DAT_CLASS_ERROR | DAT_ABORT;
 }
 

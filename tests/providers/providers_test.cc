@@ -490,6 +490,26 @@ TEST(Providers, ALibraryStaysUntilAWaitHasLeftIt) {
   });
 }
 
+// The same for a close of a handle that is no open adapter's, or no more.
+TEST(Providers, ALibraryStaysUntilACloseHasLeftIt) {
+  RunAlone([] {
+    UseConf(Line("probe0", Probe(), "waiting"));
+    DAT_IA_HANDLE ia;
+    ASSERT_EQ(Open("probe0", &ia), DAT_SUCCESS);
+    ProbeWaitingClose closing;
+    closing.provider = *static_cast<const void* const*>(ia);
+    sem_init(&closing.wait.inside, 0, 0);
+    sem_init(&closing.wait.leave, 0, 0);
+    DAT_RETURN closed = DAT_SUCCESS;
+    std::thread closer([&] { closed = dat_ia_close(&closing, DAT_CLOSE_GRACEFUL_FLAG); });
+    sem_wait(&closing.wait.inside);
+    EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    sem_post(&closing.wait.leave);
+    closer.join();
+    EXPECT_EQ(closed, Error(DAT_INVALID_STATE));
+  });
+}
+
 // A thread of the parent that unloads the library is not in the child, which loads it anew.
 TEST(Providers, AChildOpensWhatAThreadOfItsParentWasUnloading) {
   RunAlone([] {
