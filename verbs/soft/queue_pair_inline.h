@@ -156,10 +156,12 @@ inline Inbound SoftQueuePair::FinishReceive(uint32_t length, const Trailer& trai
   return Inbound::kOk;
 }
 
-// The size of the last word that a program may watch in the `n` bytes that end at `end`: the widest
-// one that is aligned.
-inline uint32_t LastWordBytes(const unsigned char* end, uint32_t n) {
-  const auto alignment = reinterpret_cast<uintptr_t>(end);
+// The size of the largest flag at the end of a write that a program spins on.
+inline constexpr uint32_t kFlagBytes = 8;
+
+// The widest word that can begin at `begin` and has no more than `n` bytes.
+inline uint32_t WordBytes(const unsigned char* begin, uint32_t n) {
+  const auto alignment = reinterpret_cast<uintptr_t>(begin);
   for (uint32_t bytes : {8u, 4u, 2u}) {
     if (n >= bytes && (alignment & (bytes - 1)) == 0) return bytes;
   }
@@ -179,12 +181,17 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
         (remote_access_ & kRemoteWrite) != 0 ? Resolve(key, address, n, kRemoteWrite) : nullptr;
     if (memory == nullptr) return RefuseWrite(has_immediate);
   }
-  // The last word must become visible last: programs spin on it. A single copy has no such order:
-  // libc's copy of some kilobytes stores the beginning last.
-  const uint32_t last = LastWordBytes(memory + n, n);
-  if (n > last) copy(memory, uint64_t{0}, n - last);
-  std::atomic_thread_fence(std::memory_order_release);  // orders the earlier pieces, too
-  copy(memory + (n - last), uint64_t{n - last}, last);
+  // Programs spin on a flag at the end, of up to 8 bytes and not always aligned, so the last 8
+  // bytes become visible last and in their order. A single copy has no such order: libc's copy of
+  // some kilobytes stores the beginning last.
+  uint32_t at = n > kFlagBytes ? n - kFlagBytes : 0;
+  if (at != 0) copy(memory, uint64_t{0}, at);
+  do {
+    std::atomic_thread_fence(std::memory_order_release);  // orders the earlier pieces, too
+    const uint32_t word = WordBytes(memory + at, n - at);
+    copy(memory + at, uint64_t{at}, word);
+    at += word;
+  } while (at != n);
   return Inbound::kOk;
 }
 
