@@ -65,6 +65,35 @@ TEST_F(QueueTest, PollTakesNoMoreThanAsked) {
   EXPECT_EQ(to.receives().queue().Poll(out, 8), 0);
 }
 
+// A program that takes both from one queue finds its message sent before it finds the answer, on
+// the last of many pairs, too.
+TEST_F(QueueTest, ASendIsFoundBeforeTheMessageThatAnswersIt) {
+  constexpr int kPairs = 10;
+  Inbox inbox(a());
+  EndOptions options;
+  options.shared_inbox = &inbox;
+  options.max_sends = 64;
+  options.max_receives = 16;
+  for (int i = 0; i < kPairs; ++i) {
+    SCOPED_TRACE(i);
+    End& from = NewEnd(a(), options);
+    End& to = NewEnd(b());
+    Connect(from, to);
+    Forget(from);
+    ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Receive(2, 0, 8), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, 8, 8), PostResult::kOk);
+    Expect(to.receives(), 1);
+    ASSERT_EQ(to.Send(4, 0, 8, kConfirm), PostResult::kOk);
+    Expect(to.sends(), 4);
+    Completion found[3];
+    ASSERT_EQ(inbox.queue().Poll(found, 3), 2);
+    EXPECT_EQ(found[0].id, 3u);
+    EXPECT_EQ(found[1].id, 2u);
+  }
+  DestroyEnds();  // before the inbox
+}
+
 // The other pairs keep their completions, whichever pairs go and whenever the queue was polled.
 TEST_F(QueueTest, PairsThatGoLeaveTheOthersCompletions) {
   constexpr uint64_t kPairs = 24;

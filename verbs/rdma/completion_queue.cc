@@ -46,12 +46,12 @@ CompletionCore::~CompletionCore() {
   for (int i = queue_count_.load(); i-- > 0;) ibv_destroy_cq(queues_[i].handle);
 }
 
-int CompletionCore::Reserve(uint32_t entries, uint32_t more) {
+int CompletionCore::Reserve(uint32_t entries) {
   MutexLock guard(&reserve_mutex_);
-  return ReserveLocked(entries, more);
+  return ReserveLocked(entries);
 }
 
-int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
+int CompletionCore::ReserveLocked(uint32_t entries) {
   const int count = queue_count_.load(std::memory_order_relaxed);
   for (int i = 0; i < count; ++i) {
     if (queues_[i].size - queues_[i].reserved >= entries) {
@@ -61,8 +61,8 @@ int CompletionCore::ReserveLocked(uint32_t entries, uint32_t more) {
   }
   // Each is larger than those before, so that even many pairs need few of them.
   const uint32_t most = static_cast<uint32_t>(device_.limits().max_cqe);
-  const uint32_t size = std::min(
-      most, std::max(absl::bit_ceil(entries + more), kSmallestQueue << std::min(count, 12)));
+  const uint32_t size =
+      std::min(most, std::max(absl::bit_ceil(entries), kSmallestQueue << std::min(count, 12)));
   if (count == kMaxQueues || size < entries) {
     Log(LogLevel::kWarn, device_.name(), ": no room for ", entries, " completions more beside ",
         count, " queues; one of the device's has ", most);
@@ -91,7 +91,7 @@ void CompletionCore::Release(int number, uint32_t entries) {
 int CompletionCore::ReserveShared(const SharedReceiveCore& receives) {
   MutexLock guard(&reserve_mutex_);
   SharedReservation& reservation = shared_[&receives];
-  if (reservation.pairs == 0) reservation.number = ReserveLocked(receives.depth(), 0);
+  if (reservation.pairs == 0) reservation.number = ReserveLocked(receives.depth());
   if (reservation.number < 0) {
     shared_.erase(&receives);
     return -1;

@@ -41,9 +41,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   ~CompletionCore();  // on the control thread
 
   // Reserves room for `entries` completions in one of the device's queues and returns the number of
-  // that queue, or -1 if the device has none left (a line is logged). If a queue has to be made, it
-  // also gets room for `more` entries, which the caller reserves next.
-  int Reserve(uint32_t entries, uint32_t more);
+  // that queue, or -1 if the device has none left (a line is logged).
+  int Reserve(uint32_t entries);
   void Release(int number, uint32_t entries);
   // The same for the receives of a shared queue, which need room here only once, however many pairs
   // take them.
@@ -90,7 +89,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
     int pairs = 0;
   };
 
-  int ReserveLocked(uint32_t entries, uint32_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
+  int ReserveLocked(uint32_t entries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
   // Passes a completion to its connection or other owner, or straight to `out` as in HarvestTo.
   ABSL_ATTRIBUTE_ALWAYS_INLINE static void Dispatch(const ibv_wc& completion, Completion* out,
                                                     int n, int* taken);

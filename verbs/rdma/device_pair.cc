@@ -52,20 +52,30 @@ absl::StatusOr<DevicePair> DevicePair::Make(Device& device, const PairOptions& o
     pair.cap_[i].requests = std::clamp(options.max_requests[i], 1u, most_requests);
     pair.cap_[i].segments = std::clamp(options.max_segments[i], 1u, most_segments);
   }
-  if (!pair.Reserve()) return absl::ResourceExhaustedError("no room for completions");
+  if (!pair.Reserve(device)) return absl::ResourceExhaustedError("no room for completions");
   const absl::Status status = pair.Create(device);
   if (!status.ok()) return status;
   return pair;
 }
 
-bool DevicePair::Reserve() {
-  const bool both = options_.queues[kSends] == options_.queues[kReceives];
-  const uint32_t more = both ? cap_[kReceives].requests : 0;
-  numbers_[kSends] = options_.queues[kSends]->Reserve(cap_[kSends].requests, more);
+// If both directions complete in one CompletionCore, they share a queue of the device, whose order
+// is that of the completions: a send is found before the message that answers it. Not with a shared
+// receive queue, whose receives have room of their own, nor if no queue can hold both.
+bool DevicePair::Reserve(const Device& device) {
+  CompletionCore& sends = *options_.queues[kSends];
+  CompletionCore& receives = *options_.queues[kReceives];
+  const uint32_t all = cap_[kSends].requests + cap_[kReceives].requests;
+  const bool together = &sends == &receives && options_.shared == nullptr &&
+                        all <= static_cast<uint32_t>(device.limits().max_cqe);
+  numbers_[kSends] = sends.Reserve(together ? all : cap_[kSends].requests);
   if (numbers_[kSends] < 0) return false;
-  numbers_[kReceives] = options_.shared != nullptr
-                            ? options_.queues[kReceives]->ReserveShared(*options_.shared)
-                            : options_.queues[kReceives]->Reserve(cap_[kReceives].requests, 0);
+  if (together) {
+    numbers_[kReceives] = numbers_[kSends];
+  } else if (options_.shared != nullptr) {
+    numbers_[kReceives] = receives.ReserveShared(*options_.shared);
+  } else {
+    numbers_[kReceives] = receives.Reserve(cap_[kReceives].requests);
+  }
   return numbers_[kReceives] >= 0;
 }
 

@@ -93,7 +93,7 @@ class DevicePair {
   };
 
   // Reserves room for its completions. False: there is none.
-  bool Reserve();
+  bool Reserve(const Device& device);
   absl::Status Create(Device& device);
   // Finds the extensions of the pair's provider, and sets those to use if the pair `answers` a
   // request that names some. Returns 0 or an errno; EOPNOTSUPP: the provider has none.
