@@ -65,10 +65,19 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline DAT_RETURN DataPath(DAT_HANDLE handle, const
   });
 }
 
-// The object, or null if the handle is not that of a live T.
+// An adapter that DAT has opened has a face word (ia.h). The engine's handles are also VIPL's, and
+// a program may guess the handle of an adapter whose open is under way.
+inline bool IsDats(const core::InterfaceAdapter& adapter) { return adapter.face_word() != 0; }
+template <typename T>
+bool IsDats(const T& object) {
+  return IsDats(object.adapter());
+}
+
+// The object, or null if the handle is not that of a live T of DAT's.
 template <typename T>
 core::Ref<T> Share(DAT_HANDLE handle) {
-  return core::ShareObject<T>(handle);
+  core::Ref<T> object = core::ShareObject<T>(handle);
+  return object && IsDats(*object) ? object : core::Ref<T>();
 }
 
 // As Share, but also null if the object belongs to another adapter. Null for DAT_HANDLE_NULL too.

@@ -242,6 +242,11 @@ TEST(Cross, HandlesAreNotExchanged) {
     EXPECT_EQ(VipDestroyVi(dat.ep), VIP_INVALID_PARAMETER);
     EXPECT_EQ(DAT_GET_TYPE(dat_ep_disconnect(side.vi, DAT_CLOSE_ABRUPT_FLAG)),
               static_cast<DAT_UINT32>(DAT_INVALID_HANDLE));
+    VIP_PROTECTION_HANDLE tag = nullptr;
+    ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
+    DAT_PZ_PARAM zone;
+    EXPECT_EQ(DAT_GET_TYPE(dat_pz_query(tag, DAT_PZ_FIELD_ALL, &zone)),
+              static_cast<DAT_UINT32>(DAT_INVALID_HANDLE));
   });
 }
 
