@@ -9,6 +9,7 @@
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/memory_region.h"
+#include "dat/core/notifier.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
 
@@ -201,6 +202,14 @@ Error InterfaceAdapter::Close(CloseMode mode) {
   return Ok();
 }
 
+// A notifier's end waits for its agent, which may wait at another notifier, or for who waits there.
+void InterfaceAdapter::ReleaseWaiters() {
+  MutexLock lock(&lock_);
+  for (Object* child : children_) {
+    if (child->type() == ObjectType::kNotifier) static_cast<Notifier*>(child)->ReleaseWaiters();
+  }
+}
+
 // Users go before what they use, so that every object is destroyed while its parts are alive.
 void InterfaceAdapter::DestroyChildren() {
   constexpr ObjectType kOrder[] = {
@@ -214,6 +223,7 @@ void InterfaceAdapter::DestroyChildren() {
   // A fixed array, since a close must not need memory.
   std::array<Ref<Object>, 64> doomed;
   for (ObjectType type : kOrder) {
+    if (type == ObjectType::kNotifier) ReleaseWaiters();
     size_t count;
     do {
       count = 0;

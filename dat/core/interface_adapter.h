@@ -118,6 +118,7 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
   bool in_use() const;
   bool HasChildren() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void DestroyChildren();
+  void ReleaseWaiters();
   // Returns how many children it removed: 1 or 0.
   size_t Forget(Object* object) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Null: there is none. To be called inside an EpochGuard; the result is valid as long as that.

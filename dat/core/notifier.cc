@@ -346,6 +346,12 @@ Error Notifier::Free() {
   return End();
 }
 
+void Notifier::ReleaseWaiters() {
+  MutexLock lock(&lock_);
+  freed_ = true;
+  TellWaitersLocked();
+}
+
 void Notifier::Destroy() {
   (void)End();
   // As above; an agent that is not running yet is told of the end.

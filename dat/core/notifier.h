@@ -12,7 +12,8 @@
 // the armed ones.
 //
 // Threads: every call from any thread. The notifier's lock is taken with no dispatcher's lock held,
-// and no dispatcher's lock is taken under it. Trigger is called inside an EpochGuard.
+// and no dispatcher's lock is taken under it; the adapter's may be held. Trigger is called inside
+// an EpochGuard.
 #ifndef VIADUCT_DAT_CORE_NOTIFIER_H_
 #define VIADUCT_DAT_CORE_NOTIFIER_H_
 
@@ -75,7 +76,10 @@ class Notifier final : public Object {
   // News of this dispatcher may now be reported late: the next waiter polls or arms it first.
   void AddUnarmed(EventDispatcher& dispatcher);
 
-  // Waiters and the agent get null; the handle is dead.
+  // ---- the adapter's calls, when it is closed
+  // Waiters get null, and nobody waits any more. Destroy follows.
+  void ReleaseWaiters();
+  // Waiters and the agent get null; the handle is dead. Waits for an agent that is running.
   void Destroy() override;
 
  private:

@@ -195,5 +195,35 @@ TEST(IaClose, S_AnAgentAtWorkHasReturned) {
   });
 }
 
+// An agent that waits at other notifiers of its adapter, which have no dispatchers.
+struct WaitingAgent {
+  static constexpr int kNotifiers = 8;
+  DAT_CNO_HANDLE cnos[kNotifiers];
+  std::atomic<bool> began{false}, ended{false};
+  static void Agent(DAT_PVOID instance, DAT_EVD_HANDLE) {
+    auto* waiting = static_cast<WaitingAgent*>(instance);
+    waiting->began = true;
+    for (DAT_CNO_HANDLE cno : waiting->cnos) {
+      DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+      dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd);
+    }
+    for (int i = 0; i < 10000; ++i) sched_yield();
+    waiting->ended = true;
+  }
+};
+
+// The close releases every waiter before it waits for an agent.
+TEST(IaClose, S_AnAgentThatWaitsAtOtherNotifiersHasReturned) {
+  RunAlone([] {
+    WaitingAgent waiting;
+    NotifiedAdapter adapter({&waiting, &WaitingAgent::Agent});
+    for (DAT_CNO_HANDLE& cno : waiting.cnos) Must(dat_cno_create(adapter.ia, kNoAgent, &cno));
+    adapter.Trigger();
+    while (!waiting.began) sched_yield();
+    Must(dat_ia_close(adapter.ia, DAT_CLOSE_ABRUPT_FLAG));
+    EXPECT_TRUE(waiting.ended);
+  });
+}
+
 }  // namespace
 }  // namespace viaduct::tests
