@@ -246,5 +246,16 @@ TEST_F(UseOfTheFreedTest, IsGivenUpAtOnceByAServicePoint) {
   EXPECT_EQ(&point->dispatcher(), dispatcher.get()) << "what a query shows";
 }
 
+// A program may guess the handle of an adapter whose open is under way in another thread.
+TEST(CloseDuringOpen, TheOpenFails) {
+  Ref<InterfaceAdapter> adapter;
+  ASSERT_TRUE(InterfaceAdapter::Open(*verbs::Address::Parse("127.0.0.1"), &adapter).ok());
+  Ref<EventDispatcher> dispatcher;
+  ASSERT_TRUE(EventDispatcher::Create(*adapter, 8, kAsyncStream, false, &dispatcher).ok());
+  ASSERT_TRUE(adapter->Close(InterfaceAdapter::CloseMode::kAbrupt).ok());
+  EXPECT_EQ(adapter->SetAsyncDispatcher(*dispatcher, true).code, Code::kInvalidHandle);
+  EXPECT_EQ(adapter->WatchDevice(nullptr).code, Code::kInvalidHandle);
+}
+
 }  // namespace
 }  // namespace viaduct::core

@@ -51,7 +51,14 @@ uint32_t InterfaceAdapter::max_private_data() const {
 
 Error InterfaceAdapter::WatchDevice(AdapterObserver* observer) {
   observer_ = observer;
-  return context_->AddFailureSink(this) ? Ok() : OutOf(Resource::kDevice);
+  if (!context_->AddFailureSink(this)) return OutOf(Resource::kDevice);
+  {
+    MutexLock lock(&lock_);
+    if (!closed_) return Ok();
+  }
+  // Close may have looked for the sink before it was there.
+  context_->RemoveFailureSink(this);
+  return InvalidHandle<InterfaceAdapter>();
 }
 
 void InterfaceAdapter::OnDeviceFailed() {
@@ -61,6 +68,7 @@ void InterfaceAdapter::OnDeviceFailed() {
 
 Error InterfaceAdapter::SetAsyncDispatcher(EventDispatcher& dispatcher, bool own) {
   MutexLock lock(&lock_);
+  if (closed_) return InvalidHandle<InterfaceAdapter>();
   if (Error error = async_.Begin(&dispatcher); !error.ok()) return error;
   own_async_ = own;
   return Ok();

@@ -70,7 +70,7 @@ class InterfaceAdapter final : public Object, private verbs::FailureSink {
   verbs::Mutex& modify_lock() { return modify_lock_; }
 
   // The dispatcher for asynchronous events, made at open by the DAT face; null for VIPL.
-  // kInvalidHandle: `dispatcher` has ended.
+  // kInvalidHandle: `dispatcher` has ended, or another thread has closed the adapter.
   Error SetAsyncDispatcher(EventDispatcher& dispatcher, bool own);
   Ref<EventDispatcher> async_dispatcher() const;
   bool IsAsyncDispatcher(const EventDispatcher& dispatcher) const;
