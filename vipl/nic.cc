@@ -33,19 +33,23 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
   core::Ref<Nic> nic;
+  core::Ref<Nic> tables;
   // Also if memory runs out on the way. Before the NIC goes, which the adapter may tell of a
   // failure.
   absl::Cleanup undo = [&] {
     static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
+    if (nic && core::HandleTable::Erase(nic->handle(), kType)) {
+      tables = core::Ref<Nic>::Adopt(nic.get());
+    }
   };
   core::Ref<core::ProtectionZone> wildcard;
   error = core::ProtectionZone::Create(*adapter, /*wildcard=*/true, &wildcard);
   if (!error.ok()) return compat::ResultOf(error);
   nic = core::Ref<Nic>::Adopt(new Nic(name, choice.address, adapter, wildcard));
+  // A program that guesses the handle may close the NIC from here on. WatchDevice then fails.
+  if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
   error = adapter->WatchDevice(nic.get());
   if (!error.ok()) return compat::ResultOf(error);
-  // The last step: a program can guess the handle, and close the NIC at once.
-  if (core::HandleTable::Insert(nic.get()) == nullptr) return VIP_ERROR_RESOURCE;
   std::move(undo).Cancel();
   *out = std::move(nic);
   return VIP_SUCCESS;
