@@ -27,14 +27,19 @@ Turn Vi::TakeTurn(Turns::Use use) {
   return Turn(&turns_, use, [this] { return state() == compat::ViState::kIdle; });
 }
 
-VIP_RETURN Vi::MayAttempt(const Turn& turn, compat::ViCall call) const {
-  if (HasEnded()) return VIP_INVALID_PARAMETER;
+bool Vi::HasEnded() const {
+  return endpoint_->state() == core::EndpointState::kUnconfiguredUnconnected;
+}
+
+VIP_RETURN Vi::WrongState() const { return HasEnded() ? VIP_INVALID_PARAMETER : VIP_INVALID_STATE; }
+
+VIP_RETURN Vi::CheckTurn(const Turn& turn, compat::ViCall call) const {
+  if (HasEnded()) return VIP_INVALID_PARAMETER;  // it would look idle
   return turn.is_mine() && Allows(call) ? VIP_SUCCESS : VIP_INVALID_STATE;
 }
 
 VIP_RETURN Vi::ResultOfAttempt(core::Error error) const {
-  const bool ended = error.code == core::Code::kInvalidState && HasEnded();
-  return ended ? VIP_INVALID_PARAMETER : compat::ResultOf(error);
+  return error.code == core::Code::kInvalidState ? WrongState() : compat::ResultOf(error);
 }
 
 void Vi::BeginAttempt() {
@@ -65,7 +70,7 @@ VIP_RETURN Vi::AwaitOutcome() {
 VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
                        VIP_VI_ATTRIBUTES* peer) {
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectRequest);
+  const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kConnectRequest);
   if (may != VIP_SUCCESS) return may;
   BeginAttempt();
   header.profile = compat::ProfileOf(attributes());
@@ -85,7 +90,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
       core::ShareObject<core::ConnectionRequest>(handle);
   if (!request) return VIP_INVALID_PARAMETER;
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectAccept);
+  const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kConnectAccept);
   if (may != VIP_SUCCESS) return may;
   // The requester does not learn of a mismatch: the caller may try again with another VI.
   const VIP_RETURN match =

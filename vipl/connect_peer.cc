@@ -13,7 +13,7 @@ namespace viaduct::vipl {
 
 VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters parameters) {
   const Turn turn = TakeTurn(Turns::Use::kConnect);
-  const VIP_RETURN may = MayAttempt(turn, compat::ViCall::kConnectRequest);
+  const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kConnectRequest);
   if (may != VIP_SUCCESS) return may;
   BeginAttempt();
   request.profile = compat::ProfileOf(attributes());
@@ -32,7 +32,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
   bool asked;
   {
     const verbs::MutexLock hold(&peer_lock_);
-    if (peer_phase_ == PeerPhase::kNone) return VIP_INVALID_STATE;
+    if (peer_phase_ == PeerPhase::kNone) return WrongState();
     asked = peer_phase_ == PeerPhase::kAsked;
     if (asked) {
       // Only one thread, the one that waits, gets the outcome.
@@ -45,7 +45,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
   }
   if (asked) return AwaitPeer(peer);
   // Success is reported again as long as it is true.
-  if (state() != compat::ViState::kConnected) return VIP_INVALID_STATE;
+  if (state() != compat::ViState::kConnected) return WrongState();
   *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
   return VIP_SUCCESS;
 }
@@ -68,7 +68,7 @@ VIP_RETURN Vi::TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer) {
   if (event.type == core::EventType::kPeerRejected) {
     result = compat::ResultOf(endpoint_->peer_mismatch());
   } else if (result == VIP_SUCCESS && state() == compat::ViState::kIdle) {
-    result = VIP_INVALID_STATE;  // VipDisconnect has ended it since
+    result = WrongState();  // VipDisconnect has ended it since, or the VI has ended
   }
   if (result == VIP_SUCCESS) {
     *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());

@@ -92,7 +92,8 @@ VIP_RETURN Vi::Free() {
     // In its turn, so that no thread that has found the VI begins to connect it meanwhile. Later
     // attempts fail, since the endpoint has ended.
     const Turn turn = TakeTurn(Turns::Use::kChange);
-    if (!turn.is_mine() || !Allows(compat::ViCall::kDestroy)) return VIP_INVALID_STATE;
+    const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kDestroy);
+    if (may != VIP_SUCCESS) return may;
     if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
     if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
     tables = core::Ref<Vi>::Adopt(this);
@@ -122,7 +123,8 @@ VIP_RETURN Vi::SetAttributes(const VIP_VI_ATTRIBUTES& attributes) {
   const core::Ref<core::ProtectionZone> zone = nic_->ZoneOf(attributes.Ptag);
   if (!zone) return VIP_INVALID_PTAG;
   const Turn turn = TakeTurn(Turns::Use::kChange);
-  if (!turn.is_mine() || !Allows(compat::ViCall::kSetAttributes)) return VIP_INVALID_STATE;
+  const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kSetAttributes);
+  if (may != VIP_SUCCESS) return may;
   core::Endpoint::Parts parts = endpoint_->parts();
   parts.zone = zone;
   const core::EndpointAttributes wanted =

@@ -108,12 +108,12 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   VIP_RETURN AwaitOutcome();
   Turn TakeTurn(Turns::Use use);
   // VipDestroyVi or VipCloseNic has ended the endpoint.
-  bool HasEnded() const {
-    return endpoint_->state() == core::EndpointState::kUnconfiguredUnconnected;
-  }
-  // Whether `call` may begin an attempt in this turn. VIP_INVALID_PARAMETER: the VI has ended since
-  // the caller found it.
-  VIP_RETURN MayAttempt(const Turn& turn, compat::ViCall call) const;
+  bool HasEnded() const;
+  // The answer to a call in the wrong state: VIP_INVALID_STATE, or VIP_INVALID_PARAMETER if the VI
+  // has ended since the caller found it.
+  VIP_RETURN WrongState() const;
+  // Whether the VI's state and this turn allow `call`; VIP_INVALID_PARAMETER as above.
+  VIP_RETURN CheckTurn(const Turn& turn, compat::ViCall call) const;
   // Why the engine has not begun the attempt; the VI may have ended meanwhile.
   VIP_RETURN ResultOfAttempt(core::Error error) const;
   // In the caller's turn: clears away what an earlier attempt has left.
