@@ -14,6 +14,7 @@ namespace viaduct::dat {
 
 // Our functions. routes.py also declares them, for the table.
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT* event);
+DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
                         DAT_EVENT* event, DAT_COUNT* nmore);
 DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE* ep_state,
@@ -33,7 +34,7 @@ struct Reserved {
   DAT_EVD_HANDLE evd;
   DAT_EP_HANDLE ep;
   DAT_CONN_QUAL qualifier;
-  bool spent = false;  // its request has been shown
+  bool spent = false;  // its request has been shown, or its dispatcher is gone
   bool freed = false;  // while its request was waiting to be shown
 };
 
@@ -137,12 +138,16 @@ DAT_RETURN FreeReserved(DAT_RSP_HANDLE rsp_handle) {
   return DAT_SUCCESS;
 }
 
-DAT_RETURN Close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
-  const DAT_RETURN result = dat::dat_ia_close(ia_handle, ia_flags);
+// Nobody will see the requests that were waiting there.
+DAT_RETURN FreeDispatcher(DAT_EVD_HANDLE evd_handle) {
+  const DAT_RETURN result = dat::dat_evd_free(evd_handle);
   if (result != DAT_SUCCESS) return result;
   verbs::MutexLock lock(&g_lock);
   if (g_points == nullptr) return result;
-  std::erase_if(*g_points, [&](const Reserved& reserved) { return reserved.adapter == ia_handle; });
+  std::erase_if(*g_points, [&](Reserved& reserved) {
+    if (reserved.evd == evd_handle) reserved.spent = true;
+    return reserved.spent && reserved.freed;
+  });
   return result;
 }
 
@@ -153,12 +158,22 @@ DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter) {
   return dats_get_ia_handle(adapter, &shown) == DAT_SUCCESS ? shown : adapter;
 }
 
+DAT_RETURN CloseAsOfed(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags) {
+  const DAT_RETURN result = dat::dat_ia_close(ia_handle, ia_flags);
+  if (result != DAT_SUCCESS) return result;
+  verbs::MutexLock lock(&g_lock);
+  if (g_points == nullptr) return result;
+  std::erase_if(*g_points, [&](const Reserved& reserved) { return reserved.adapter == ia_handle; });
+  return result;
+}
+
 void TakeOfedWays(DAT_PROVIDER* table) {
   table->evd_dequeue_func = Dequeue;
   table->evd_wait_func = Wait;
   table->rsp_create_func = CreateReserved;
   table->rsp_free_func = FreeReserved;
-  table->ia_close_func = Close;
+  table->ia_close_func = CloseAsOfed;
+  table->evd_free_func = FreeDispatcher;
 }
 
 }  // namespace viaduct::dat

@@ -16,6 +16,9 @@ namespace viaduct::dat {
 // The handle by which the registry's programs know that adapter of ours. Not inside an EpochGuard.
 DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter);
 
+// The table's dat_ia_close.
+DAT_RETURN CloseAsOfed(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS ia_flags);
+
 // Puts the functions that differ into their slots.
 void TakeOfedWays(DAT_PROVIDER* table);
 

@@ -104,10 +104,10 @@ DAT_RETURN ExtendedOp(DAT_HANDLE handle, DAT_EXTENDED_OP op, va_list arguments) 
     const auto open = [handle](DAT_COUNT length, DAT_EVD_HANDLE* async, DAT_IA_HANDLE* ia) {
       return Open<kThreadSafe>(static_cast<DAT_NAME_PTR>(handle), length, async, ia);
     };
-    return OpenQuery(arguments, open, dat::dat_ia_query, dat::dat_ia_close);
+    return OpenQuery(arguments, open, dat::dat_ia_query, CloseAsOfed);
   }
   if (static_cast<unsigned>(op) == DAT_IB_CLOSE_QUERY_OP) {
-    return dat::dat_ia_close(handle, DAT_CLOSE_ABRUPT_FLAG);
+    return CloseAsOfed(handle, DAT_CLOSE_ABRUPT_FLAG);
   }
   return HandleExtendedOp(handle, op, arguments);
 }
