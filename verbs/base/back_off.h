@@ -17,11 +17,19 @@ namespace viaduct::verbs {
 // Tells the processor that this is a spin loop.
 inline void Relax() { __builtin_ia32_pause(); }
 
-// Sleeps for less than a second. Bypasses libc's function, which is a cancellation point.
+// Sleeps, signals or not. Until a point in time: what the kernel says is left of a duration
+// includes its slack, so that with many signals it would never end. Bypasses libc's function, which
+// is a cancellation point.
 inline void Nap(Nanos time) {
   const int saved = errno;
-  const timespec request = {0, time};
-  syscall(SYS_nanosleep, &request, nullptr);
+  timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  const Nanos nanos = until.tv_nsec + time;
+  until.tv_sec += static_cast<time_t>(nanos / kNanosPerSecond);
+  until.tv_nsec = static_cast<long>(nanos % kNanosPerSecond);
+  while (syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) != 0 &&
+         errno == EINTR) {
+  }
   errno = saved;
 }
 

@@ -1,9 +1,12 @@
 #include "verbs/base/back_off.h"
 
+#include <signal.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -61,6 +64,22 @@ TEST(BackOff, LeavesErrnoAlone) {
   BackOff back_off(/*spins=*/0);
   for (int i = 0; i < 110; ++i) back_off.Pause();
   EXPECT_EQ(errno, E2BIG);
+}
+
+// More often than the kernel's slack allows a sleep to end.
+TEST(NapTest, LastsAndEndsAlthoughSignalsCome) {
+  constexpr Nanos kNap = 20'000'000;
+  struct sigaction action = {}, before;
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often = {{0, 20}, {0, 20}}, never = {};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  const auto begin = std::chrono::steady_clock::now();
+  Nap(kNap);
+  const auto end = std::chrono::steady_clock::now();
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+  EXPECT_GE(std::chrono::nanoseconds(end - begin).count(), kNap);
 }
 
 }  // namespace
