@@ -19,8 +19,12 @@ const AtFork g_at_fork(BeforeFork, AfterFork, AfterFork);
 
 }  // namespace
 
-FdChange::FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Lock(); }
-FdChange::~FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS { g_changing.Unlock(); }
+FdChange::FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS : exists_(true) { g_changing.Lock(); }
+FdChange::FdChange(std::try_to_lock_t) ABSL_NO_THREAD_SAFETY_ANALYSIS
+    : exists_(g_changing.TryLock()) {}
+FdChange::~FdChange() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+  if (exists_) g_changing.Unlock();
+}
 
 std::atomic<uint64_t>* FdTable::WordOf(size_t fd) {
   const size_t index = fd / kPageBits;
@@ -47,6 +51,13 @@ void FdTable::Remove(int fd) {
   const size_t index = static_cast<size_t>(fd) / kPageBits;
   if (index >= kPages || pages_[index].load(std::memory_order_acquire) == nullptr) return;
   WordOf(static_cast<size_t>(fd))->fetch_and(~BitOf(fd), std::memory_order_relaxed);
+}
+
+bool FdTable::Has(int fd) const {
+  const auto bit = static_cast<size_t>(fd);
+  const Page* const page = pages_[bit / kPageBits].load(std::memory_order_acquire);
+  return (page->words[bit % kPageBits / kWordBits].load(std::memory_order_acquire) & BitOf(fd)) !=
+         0;
 }
 
 void FdTable::CloseInForkChild() {

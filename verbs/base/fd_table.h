@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <utility>
 
 #include "verbs/base/fd.h"
@@ -21,9 +22,16 @@ namespace viaduct::verbs {
 class FdChange {
  public:
   FdChange();
+  // For a thread that may wait for nobody: it exists only if `exists` says so.
+  explicit FdChange(std::try_to_lock_t);
   ~FdChange();
   FdChange(const FdChange&) = delete;
   FdChange& operator=(const FdChange&) = delete;
+
+  bool exists() const { return exists_; }
+
+ private:
+  const bool exists_;
 };
 
 // Any thread. Never destroyed: for constinit objects. One bit per descriptor, in pages that are
@@ -46,6 +54,7 @@ class FdTable {
   // How many forks lie behind this process: a descriptor that was added before the last is closed.
   uint32_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
+  // Calls act(fd) for each descriptor of the table; some may be closed meanwhile.
   template <typename Act>
   void ForEach(Act act) const {
     for (size_t p = 0; p < kPages; ++p) {
@@ -61,6 +70,22 @@ class FdTable {
     }
   }
 
+  // The same, but none is closed during its call. Waits for nobody: false if it has left some out
+  // because of other threads, and may be called again.
+  template <typename Act>
+  bool TryForEach(Act act) const {
+    bool all = true;
+    ForEach([&](int fd) {
+      const FdChange change(std::try_to_lock);
+      if (!change.exists()) {
+        all = false;
+      } else if (Has(fd)) {
+        act(fd);
+      }
+    });
+    return all;
+  }
+
  private:
   static constexpr size_t kWordBits = 64;
   static constexpr size_t kPageWords = 512;
@@ -71,6 +96,7 @@ class FdTable {
   };
 
   std::atomic<uint64_t>* WordOf(size_t fd);
+  bool Has(int fd) const;  // of a page that is there
 
   std::atomic<Page*> pages_[kPages] = {};
   std::atomic<uint32_t> generation_{0};

@@ -24,19 +24,24 @@ void Await(const Clock& clock, Deadline deadline, Waits waits) {
 // is not enough, the kernel goes on sending after the close only if nothing was left unread.
 bool AnyOutstanding() {
   bool any = false;
-  Socket::ForEach([&any](int fd) {
+  const bool all = Socket::TryForEach([&any](int fd) {
     if (!UnacknowledgedOf(fd).outstanding) return;
     any = true;
     char bytes[16384];
     (void)recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
   });
-  return any;
+  return any || !all;
+}
+
+// Shuts them down.
+bool AnyNotShut() {
+  return !Socket::TryForEach([](int fd) { shutdown(fd, SHUT_WR); });
 }
 
 void EndConnections(EventLoop& loop) {
   const Deadline deadline = Deadline::After(loop, kLongest);
   Await(loop, deadline, FlushUnsent);
-  Socket::ForEach([](int fd) { shutdown(fd, SHUT_WR); });
+  Await(loop, deadline, AnyNotShut);
   Await(loop, deadline, AnyOutstanding);
 }
 

@@ -17,10 +17,11 @@ class Socket : public TabledFd {
   template <bool (*kEnd)(int)>
   explicit Socket(ForeignFd<kEnd> fd) : TabledFd(Table(), fd.Release(), kEnd, &CloseElsewhere) {}
 
-  // Calls act(fd) for every socket. Any thread; the socket may be closed meanwhile.
+  // Calls act(fd) for every socket, which is not closed meanwhile. Any thread; waits for nobody:
+  // false if it has left some out because of other threads.
   template <typename Act>
-  static void ForEach(Act act) {
-    Table().ForEach(act);
+  static bool TryForEach(Act act) {
+    return Table().TryForEach(act);
   }
 
  private:
