@@ -31,7 +31,7 @@ class Scripts(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self._here = folder.name
-        for name in ("tools", "temporary"):
+        for name in ("tools", "temporary files"):
             os.mkdir(os.path.join(self._here, name))
         for name in _SCRIPTS:
             shutil.copy("tools/" + name, self._here + "/tools")
@@ -52,7 +52,7 @@ class Scripts(unittest.TestCase):
 
     def _run(self, script, *arguments, bazel="true", finds=""):
         environment = dict(os.environ, VIADUCT_BAZEL=self._here + "/bazel", LOG=self._here + "/log", BAZEL_DOES=bazel, FINDS=finds,
-                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary",
+                           XDG_CACHE_HOME=self._here + "/cache", TMPDIR=self._here + "/temporary files",
                            PATH=self._here + "/bin:" + os.environ["PATH"])
         result = subprocess.run([os.path.join(self._here, "tools", script), *arguments], env=environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -186,7 +186,7 @@ class Scripts(unittest.TestCase):
         for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
             with self.subTest(name):
                 self.assertEqual(self._run("test", bazel="kill -%s $PPID; exit 8" % name), (code, ""))
-                self.assertEqual(os.listdir(self._here + "/temporary"), [])
+                self.assertEqual(os.listdir(self._here + "/temporary files"), [])
 
     def test_test_whose_bazel_cannot_start_has_failed(self):
         code, output = self._run("test", bazel="echo no Java >&2; exit 37")
@@ -213,7 +213,7 @@ class Scripts(unittest.TestCase):
         code, output = self._run("../.ci/run", bazel=events)
         self.assertEqual((code, output.splitlines()[-1]), (1, "0 passed, 1 failed, 0 skipped"), output)
         self.assertEqual(self._calls()[-1], "shutdown")
-        self.assertEqual(os.listdir(self._here + "/temporary"), [])
+        self.assertEqual(os.listdir(self._here + "/temporary files"), [])
 
     def test_fuzzers_that_cannot_be_listed_are_a_failure(self):
         code, output = self._run("fuzz", bazel="echo no such package >&2; exit 7")
