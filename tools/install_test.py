@@ -238,6 +238,27 @@ class Install(unittest.TestCase):
                 self._is_interrupted(number, function, times)
                 self.assertEqual(self._files(), [])
 
+    def test_a_signal_ends_it_after_setup(self):
+        self._write("repository/tools/setup", """#!/bin/sh
+trap : TERM
+echo >"$HERE/running"
+cat "$HERE/gate"
+echo >"$HERE/ended"
+exit 143
+""", 0o755)
+        for name in ("running", "gate"):
+            os.mkfifo(self._here + "/" + name)
+        with subprocess.Popen([self._repository + "/tools/install", self._prefix], env=dict(os.environ, HERE=self._here),
+                              cwd=self._home) as install:
+            with open(self._here + "/running", encoding="utf-8") as line:
+                line.read()
+            install.send_signal(signal.SIGTERM)
+            with open(self._here + "/gate", "w", encoding="utf-8"):
+                pass
+        self.assertEqual(install.returncode, 143)
+        self.assertTrue(os.path.exists(self._here + "/ended"))
+        self.assertEqual(self._files(), [])
+
     def test_an_upgrade_that_is_interrupted_can_be_removed_or_repeated(self):
         self._succeeds(self._prefix)
         before = self._contents()

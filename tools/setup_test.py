@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import unittest
@@ -99,6 +100,23 @@ class Setup(unittest.TestCase):
         code, output = self._setup("test", INSTALLED="", INSTALL_STATUS="100")
         self.assertNotEqual(code, 0, output)
         self.assertNotIn("Installed", output)
+
+    def test_a_signal_ends_it_after_apt_get(self):
+        self._program("apt-get", '#!/bin/sh\ncase $* in *-y*) echo $$ >"$LOG.pid"; exec cat "$LOG.gate" ;; esac\necho Need to get\n')
+        for name in ("pid", "gate"):
+            os.mkfifo("%s/log.%s" % (self._here, name))
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)):
+            with self.subTest(number):
+                environment = {"PATH": self._here + "/bin", "LOG": self._here + "/log", "INSTALLED": ""}
+                with subprocess.Popen([self._here + "/tools/setup"], env=environment, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL) as process:
+                    with open(self._here + "/log.pid", encoding="utf-8") as line:
+                        pid = line.read().strip()
+                    process.send_signal(number)
+                    with open(self._here + "/log.gate", "w", encoding="utf-8"):
+                        pass
+                self.assertEqual(process.returncode, code)
+                self.assertFalse(os.path.exists("/proc/" + pid))
 
     def test_a_user_goes_through_sudo(self):
         self._program("sudo", _SUDO)

@@ -34,6 +34,21 @@ def _undisturbed():
             signal.raise_signal(number)
 
 
+def set_up(*groups):
+    """Runs tools/setup, in the script's own session, since sudo may ask for a password at the terminal; returns its exit
+    status. If an exception comes meanwhile, tools/setup is told to end, and waited for."""
+    process = None
+    try:
+        with _undisturbed():
+            process = subprocess.Popen(["tools/setup", *groups], stdin=subprocess.DEVNULL)
+        return process.wait()
+    except BaseException:
+        if process is not None:
+            process.terminate()
+            process.wait()
+        raise
+
+
 def run(code, arguments, stdout=None):
     """Runs `code` with the arguments; returns (exit status, what it printed if `stdout` is PIPE). If an exception comes
     meanwhile, as from a signal handler, the code's processes are interrupted and waited for: Bazel stops its build."""
