@@ -99,12 +99,15 @@ Json CheckDescriptors() {
   getrlimit(RLIMIT_NOFILE, &limit);
   const std::string finding = "RLIMIT_NOFILE is " + Amount(limit.rlim_cur);
   if (limit.rlim_cur >= kEnough) return Check("descriptors", "ok", finding);
+  const std::string enough = std::to_string(kEnough);
   return Check("descriptors", "warning",
                finding +
                    "; the library keeps its own descriptors above 1023 where it can, and "
                    "connections between hosts take one each",
-               "ulimit -n " + std::to_string(std::max<rlim_t>(
-                                  kEnough, std::min<rlim_t>(limit.rlim_max, 65536))));
+               limit.rlim_max < kEnough
+                   ? "the hard limit is " + Amount(limit.rlim_max) + ": \"* - nofile " + enough +
+                         "\" in /etc/security/limits.d"
+                   : "ulimit -n " + std::to_string(std::min<rlim_t>(limit.rlim_max, 65536)));
 }
 
 // The line by which our engine serves the adapter of an entry whose own library is not here.

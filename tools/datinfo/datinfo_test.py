@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -235,14 +234,14 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(self.check_program("old", cwd=old.folder), ("ok", "old loads %s, which is Viaduct's" % library))
 
     def test_few_descriptors(self):
-        before = resource.getrlimit(resource.RLIMIT_NOFILE)
-        for few, state in ((64, "warning"), (4096, "ok")):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (few, before[1]))
-            try:
-                (check,) = self.checks()["descriptors"]
-            finally:
-                resource.setrlimit(resource.RLIMIT_NOFILE, before)
-            self.assertEqual((check["state"], check["finding"].split(";")[0]), (state, "RLIMIT_NOFILE is %d" % few))
+        for soft, hard, state, cure in ((64, 4096, "warning", "ulimit -n 4096"), (4096, 4096, "ok", None),
+                                        (64, 1024, "warning",
+                                         'the hard limit is 1024: "* - nofile 4096" in /etc/security/limits.d')):
+            limits = "--nofile=%d:%d" % (soft, hard)
+            done = subprocess.run(["prlimit", limits, _PROGRAM, "--json", "--check"], stdout=subprocess.PIPE, text=True, check=False)
+            check, = [each for each in json.loads(done.stdout)["checks"] if each["check"] == "descriptors"]
+            self.assertEqual((check["state"], check["finding"].split(";")[0], check.get("cure")),
+                             (state, "RLIMIT_NOFILE is %d" % soft, cure))
 
     def test_program_by_a_link(self):
         old = OldProgram(self)
