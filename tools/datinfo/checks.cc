@@ -128,8 +128,12 @@ std::vector<Json> CheckConf() {
   std::string text;
   if (const int error = verbs::ReadFileText(path, &text); error != 0) {
     const std::string finding = path + ": " + strerror(error);
-    if (given.empty()) return {Check("dat.conf", "ok", finding + "; soft0 is built in")};
-    return {no_adapter(finding)};
+    if (!given.empty()) return {no_adapter(finding)};
+    if (error == ENOENT) return {Check("dat.conf", "ok", finding + "; soft0 is built in")};
+    return {Check("dat.conf", "failed", finding + "; it has no adapters for anybody",
+                  error == EACCES
+                      ? "chmod a+r " + path
+                      : "dat.conf(5) says what file it is; without it soft0 is built in")};
   }
   const registry::DatConf conf = registry::ParseDatConf(text);
   std::vector<Json> checks;

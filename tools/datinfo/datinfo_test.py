@@ -10,7 +10,22 @@ import subprocess
 import tempfile
 import unittest
 
+from tools.build_rules import python_main
+
 _PROGRAM = os.path.abspath("tools/datinfo/datinfo")
+_OWN_MOUNTS = ["unshare", "--map-root-user", "--mount"]
+_MAY_MOUNT = subprocess.run([*_OWN_MOUNTS, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+# Runs a program without a right of root's where /etc has nothing but dat.conf, of the kind $1.
+_OTHER_ETC = """mount -t tmpfs none /etc || exit
+case $1 in
+  folder) mkdir /etc/dat.conf ;;
+  link) ln -s dat.conf /etc/dat.conf ;;
+  text) echo >/etc/dat.conf ;;
+  secret) echo >/etc/dat.conf; chmod 0 /etc/dat.conf ;;
+esac
+shift
+exec setpriv --bounding-set=-all "$@"
+"""
 _CONF = """
 mine u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo" ""
 gone u2.0 nonthreadsafe default /nonexistent/lib.so x.1.0 "" ""
@@ -141,6 +156,24 @@ class DatInfo(unittest.TestCase):
             done = run("--check", DAT_OVERRIDE=override)
             self.assertEqual(done.returncode, 1)
             self.assertIn("no adapter at all", done.stdout)
+
+    @unittest.skipUnless(_MAY_MOUNT, "no mount namespace of its own")
+    def test_dat_conf_of_the_system(self):
+        remove = "dat.conf(5) says what file it is; without it soft0 is built in"
+        for kind, state, finding, cure in (
+                ("nothing", "ok", "No such file or directory; soft0 is built in", None),
+                ("text", "ok", " has 0 entries for user programs", None),
+                ("secret", "failed", "Permission denied; it has no adapters for anybody", "chmod a+r /etc/dat.conf"),
+                ("folder", "failed", "Is a directory; it has no adapters for anybody", remove),
+                ("link", "failed", "Too many levels of symbolic links; it has no adapters for anybody", remove)):
+            with self.subTest(kind):
+                environment = {name: value for name, value in os.environ.items() if not name.startswith("DAT_")}
+                done = subprocess.run([*_OWN_MOUNTS, "sh", "-c", _OTHER_ETC, "", kind, _PROGRAM, "--json", "--check"],
+                                      stdout=subprocess.PIPE, text=True, env=environment, check=False)
+                check, = [each for each in json.loads(done.stdout)["checks"] if each["check"] == "dat.conf"]
+                self.assertEqual((check["state"], done.returncode), (state, 0 if state == "ok" else 1))
+                self.assertIn(finding, check["finding"])
+                self.assertEqual(check.get("cure"), cure)
 
     def test_what_an_entry_could_say_would_work(self):
         conf = 'ofa-v2-mcm-1 u2.0 nonthreadsafe default /nonexistent/lib.so dapl.2.0 "mlx4_0 1" ""\n'
@@ -293,4 +326,4 @@ class DatInfo(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    python_main.main()
