@@ -14,7 +14,9 @@ constexpr char kHead[] = R"(.TH VIADUCT\-SETTINGS 7 "" "Viaduct" "Miscellaneous"
 viaduct\-settings \- variables of the environment that Viaduct reads
 .SH DESCRIPTION
 Viaduct needs no setting on a plain machine.
-Each variable below is read where it is used first, most when an adapter is opened; a value that it cannot have leaves the default.
+Most variables below are read when an adapter is opened or, like the grace periods, anew at each use.
+VIADUCT_LOG, VIADUCT_QUEUE_EMPTY, DAT_OVERRIDE, DAT_DBG_TYPE and DAPL_DBG_TYPE are read once, where they are used first.
+A value that a variable cannot have leaves the default.
 Opening an adapter writes a line to the log about such a value, and about a variable whose name begins with VIADUCT_, DAT_ or VIP_ and means nothing.
 A program that is set-user-ID or set-group-ID, or has capabilities of its file, reads none of them, and says so there.
 .BR "datinfo \-e" " shows all of them with the values in force."
