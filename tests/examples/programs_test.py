@@ -54,6 +54,15 @@ class Programs(unittest.TestCase):
             with self.subTest(size):
                 self._job("ring", size, "200 rounds")
 
+    def test_ranks_that_are_none(self):
+        usage = "JOB RANK HOST HOST...\n"
+        for program in ("alltoall", "flood", "ring"):
+            for rank in ("-1", "2", "4294967296", "", "x", "1x"):
+                with self.subTest(program, rank=rank):
+                    process = self._start(program, 1, rank, "localhost", "localhost")
+                    out, err = process.communicate(timeout=_SECONDS)
+                    self.assertEqual((process.returncode, out, err), (2, "", "usage: %s%s %s" % (_FOLDER, program, usage)))
+
     def test_requests_back_to_back(self):
         for first in ("wait", "ask"):
             with self.subTest(first + " comes first"):

@@ -285,13 +285,13 @@ void mp_init(int argc, char **argv) {
   unsigned long job;
   int rank;
 
-  if (argc < 5 || argc - 3 > MP_MAX_SIZE) {
+  my_size = argc - 3;
+  my_rank = my_size < 2 ? -1 : via_parse_rank(argv[2], my_size);
+  if (my_rank < 0 || my_size > MP_MAX_SIZE) {
     fprintf(stderr, "usage: %s JOB RANK HOST HOST...\n", argv[0]);
     exit(2);
   }
   job = strtoul(argv[1], NULL, 10);
-  my_rank = atoi(argv[2]);
-  my_size = argc - 3;
 
   must("VipOpenNic", VipOpenNic("nic0", &nic));
   must("VipQueryNic", VipQueryNic(nic, &nic_attributes));

@@ -112,13 +112,13 @@ int main(int argc, char **argv) {
   unsigned round;
   int i;
 
-  if (argc < 5) {
+  size = argc - 3;
+  rank = size < 2 ? -1 : via_parse_rank(argv[2], size);
+  if (rank < 0) {
     fprintf(stderr, "usage: %s JOB RANK HOST HOST...\n", argv[0]);
     return 2;
   }
   job = strtoul(argv[1], NULL, 10);
-  rank = atoi(argv[2]);
-  size = argc - 3;
   must("VipOpenNic", VipOpenNic("nic0", &nic));
   must("VipQueryNic", VipQueryNic(nic, &nic_attributes));
   must("VipNSInit", VipNSInit(nic, NULL));

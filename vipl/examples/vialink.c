@@ -1,5 +1,6 @@
 #include "vialink.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,14 @@ const char *via_text(VIP_RETURN code) {
   if (code == VIP_INVALID_ADDRESS) return "not an address of this NIC";
   if ((unsigned)code < sizeof texts / sizeof texts[0]) return texts[code];
   return "unknown error";
+}
+
+int via_parse_rank(const char *text, int size) {
+  char *end;
+  unsigned long rank = strtoul(text, &end, 10);
+
+  if (!isdigit((unsigned char)*text) || *end != '\0' || rank >= (unsigned long)size) return -1;
+  return (int)rank;
 }
 
 void via_set_address(union via_address *address, const VIP_UINT8 *host, VIP_UINT16 host_length,

@@ -27,6 +27,9 @@ struct via_link {
 /* What a VIP_RETURN means, in words. */
 const char *via_text(VIP_RETURN code);
 
+/* The rank of a process among `size` of them, or -1 if the text is none. */
+int via_parse_rank(const char *text, int size);
+
 /* Fills in a host address and the discriminator of a service. */
 void via_set_address(union via_address *address, const VIP_UINT8 *host, VIP_UINT16 host_length,
                      unsigned long service);
