@@ -11,6 +11,7 @@
 #include "dat/core/service_name.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
+#include "verbs/base/log.h"
 #include "vipl/face.h"
 
 namespace viaduct::vipl {
@@ -143,6 +144,7 @@ using viaduct::vipl::Nic;
 VIPL_EXPORT VIP_RETURN VipOpenNic(const VIP_CHAR* DeviceName, VIP_NIC_HANDLE* NicHandle) {
   return Control([&]() -> VIP_RETURN {
     if (DeviceName == nullptr || NicHandle == nullptr) return VIP_INVALID_PARAMETER;
+    viaduct::verbs::LogSettingProblems();
     viaduct::compat::NicChoice choice;
     const Error chosen = viaduct::compat::ChooseNic(DeviceName, &choice);
     if (!chosen.ok()) return viaduct::compat::ResultOf(chosen);

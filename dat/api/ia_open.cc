@@ -5,6 +5,7 @@
 #include "dat/api/face.h"
 #include "dat/api/ia.h"
 #include "dat/api/providers.h"
+#include "verbs/base/log.h"
 
 namespace viaduct::dat {
 namespace {
@@ -39,6 +40,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen
     }
     if (async_evd_handle == nullptr) return BadParameter(3);
     if (ia_handle == nullptr) return BadParameter(4);
+    verbs::LogSettingProblems();
     std::vector<const registry::Entry*> entries;
     const bool thread_safe = thread_safety != DAT_FALSE;
     const DAT_RETURN found = FindEntries(ia_name, dat_major, dat_minor, thread_safe, &entries);

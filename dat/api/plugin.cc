@@ -71,6 +71,7 @@ DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
     if (ia_name == nullptr) return BadParameter(1);
     if (async_evd_handle == nullptr) return BadParameter(3);
     if (ia_handle == nullptr) return BadParameter(4);
+    verbs::LogSettingProblems();
     const Served* served;
     {
       verbs::MutexLock lock(&g_lock);

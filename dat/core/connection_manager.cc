@@ -86,9 +86,6 @@ Error ConnectionManager::Get(const verbs::Address& address, const std::string& d
                context.status().message());
     return absl::IsNotFound(context.status()) ? Error(Code::kNotFound) : OutOf(Resource::kDevice);
   }
-  for (const std::string& problem : verbs::SettingProblems()) {
-    verbs::Log(verbs::LogLevel::kWarn, problem);
-  }
   const verbs::DeviceAttributes& device = (*context)->attributes();
   verbs::Log(verbs::LogLevel::kInfo, "adapter at ", address.ToString(), " uses device ",
              device.device, ": ", device.reason);

@@ -188,6 +188,12 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(check["state"], "warning")
         self.assertIn("VIADUCT_WIRE", check["finding"])
 
+    def test_misspelt_variable_is_named_where_its_adapter_is_not_found(self):
+        for adapters in (("unknown",), ("mine", "mine")):
+            with self.subTest(adapters):
+                self.assertEqual(run(*adapters, DAT_OVERIDE="my.conf").stderr,
+                                 "viaduct: warn: DAT_OVERIDE: no such setting (DAT_OVERRIDE is one)\n")
+
     def test_program(self):
         (check,) = self.checks(_PROGRAM)["program"]
         self.assertEqual(check["state"], "ok", check)

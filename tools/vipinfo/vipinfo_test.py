@@ -60,6 +60,12 @@ class Vipinfo(unittest.TestCase):
         _, closed = json.loads(_run("-j", "clan0", "closed", VIADUCT_VIP_NICS=path).stdout)
         self.assertEqual(closed, {"name": "closed", "error": "there is no such NIC, or it cannot be opened and a line above says why"})
 
+    def test_misspelt_variable_is_named_where_its_nic_is_not_found(self):
+        result = _run("-s", "clan0", "clan1", VIADUCT_NIC_NAMES="known", VIADUCT_VIP_NICKS="/dev/null")
+        why = ": there is no such NIC, or it cannot be opened and a line above says why"
+        self.assertEqual(result.stderr.splitlines(), [
+            "viaduct: warn: VIADUCT_VIP_NICKS: no such setting (VIADUCT_VIP_NICS is one)", "vipinfo: clan0" + why, "vipinfo: clan1" + why])
+
     def test_addresses(self):
         path = self._file("192.0.2.7 seven\n")
         nic, = json.loads(_run("-ja", "/dev/via_lo", VIADUCT_VIP_HOSTS=path).stdout)

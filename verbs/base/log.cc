@@ -16,9 +16,11 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "verbs/base/lock.h"
+#include "verbs/base/made_once.h"
 #include "verbs/base/per_process.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/uncancelled.h"
@@ -98,6 +100,14 @@ void WriteLine(int fd, const iovec* parts, int count) {
   if (opened >= 0) uncancelled::Close(opened);
 }
 
+// Returns whether there were any, since MadeOnce keeps a value.
+bool WriteSettingProblems() {
+  if (!LogEnabled(LogLevel::kWarn)) return false;
+  const std::vector<std::string> problems = SettingProblems();
+  for (const std::string& problem : problems) WriteLog(LogLevel::kWarn, problem);
+  return !problems.empty();
+}
+
 }  // namespace
 
 LogLevel LogLevelOfEnvironment() {
@@ -148,5 +158,7 @@ void LogOnce(LogLevel level, absl::string_view message) {
   }
   WriteLog(level, message);
 }
+
+void LogSettingProblems() { MadeOnce<&WriteSettingProblems>(); }
 
 }  // namespace viaduct::verbs

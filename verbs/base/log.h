@@ -30,6 +30,12 @@ void Log(LogLevel level, const Args&... args) {
 // message once per process. Needs memory.
 void LogOnce(LogLevel level, absl::string_view message);
 
+// Logs at its first call in this process what is wrong with the settings; a forked child does not
+// repeat it. Each function of a face that opens an adapter begins with it, so that a misspelt
+// variable is named also where the adapter is not found for want of it. Throws std::bad_alloc; then
+// the next call tries again.
+void LogSettingProblems();
+
 }  // namespace viaduct::verbs
 
 #endif  // VIADUCT_VERBS_BASE_LOG_H_

@@ -73,7 +73,7 @@ std::string ExpectedValue(const Setting& setting);
 // One sentence for each variable of `environment` (entries "NAME=value") that cannot mean what its
 // author meant: a VIADUCT_ name that is not in the table, a VIP_ or DAT_ name that nothing reads,
 // an invalid value. In a `privileged` process, one with more rights than the user who started it,
-// that is every setting, since none is read there. Whoever opens an adapter logs them.
+// that is every setting, since none is read there. LogSettingProblems logs them.
 std::vector<std::string> SettingProblems(absl::Span<const char* const> environment,
                                          bool privileged = false);
 // The same for this process.

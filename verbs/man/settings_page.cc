@@ -17,7 +17,7 @@ Viaduct needs no setting on a plain machine.
 Most variables below are read when an adapter is opened or, like the grace periods, anew at each use.
 VIADUCT_LOG, VIADUCT_QUEUE_EMPTY, DAT_OVERRIDE, DAT_DBG_TYPE and DAPL_DBG_TYPE are read once, where they are used first.
 A value that a variable cannot have leaves the default.
-Opening an adapter writes a line to the log about such a value, and about a variable whose name begins with VIADUCT_, DAT_ or VIP_ and means nothing.
+The first call of a program that opens an adapter writes a line to the log about each such value, and about each variable whose name begins with VIADUCT_, DAT_ or VIP_ and means nothing, also if there is no such adapter.
 A program that is set-user-ID or set-group-ID, or has capabilities of its file, reads none of them, and says so there.
 .BR "datinfo \-e" " shows all of them with the values in force."
 .SH SETTINGS
