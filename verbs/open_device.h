@@ -30,7 +30,7 @@ absl::StatusOr<std::unique_ptr<Context>> OpenDevice(const Address& address,
 
 // The ports of RDMA devices that an address of an interface leads to. A device whose interface has
 // several addresses is listed several times. Empty on a machine without RDMA devices, where
-// rdma-core is not loaded.
+// rdma-core is not loaded. Throws std::bad_alloc if memory or descriptors are short now.
 std::vector<RdmaPort> ListRdmaPorts();
 
 // The same as adapters.

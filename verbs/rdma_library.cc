@@ -4,8 +4,12 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <new>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/base/made_once.h"
 
@@ -18,7 +22,10 @@ constexpr char kDevices[] = "/sys/class/infiniband";
 // An entry that begins with a dot is the folder itself or its parent.
 bool AnyDevice() {
   DIR* const folder = opendir(kDevices);
-  if (folder == nullptr) return false;
+  if (folder == nullptr) {
+    if (IsShortage(errno)) throw std::bad_alloc();
+    return false;
+  }
   bool found = false;
   for (const dirent* entry; !found && (entry = readdir(folder)) != nullptr;) {
     found = entry->d_name[0] != '.';
@@ -34,15 +41,22 @@ constexpr int kBinding = 0;
 constexpr int kBinding = RTLD_DEEPBIND;
 #endif
 
+struct Unusable {};
+
+// Throws Unusable, so that the next call tries again: the loader does not tell whether memory or
+// descriptors were short.
 const rdma::Module* Load() {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | kBinding);
   const char* complaint = library == nullptr ? dlerror() : nullptr;
   const void* const module = library != nullptr ? dlsym(library, "viaduct_rdma_module") : nullptr;
   if (library != nullptr && module == nullptr) complaint = "it is another library";
   if (module == nullptr) {
-    Log(LogLevel::kWarn, "this machine has an RDMA device, but ", kLibrary,
-        " cannot be used: ", complaint,
-        "; are the packages libibverbs1, librdmacm1 and ibverbs-providers installed?");
+    LogOnce(LogLevel::kWarn,
+            absl::StrCat("this machine has an RDMA device, but ", kLibrary,
+                         " cannot be used: ", complaint,
+                         "; are the packages libibverbs1, librdmacm1 and ibverbs-providers "
+                         "installed?"));
+    throw Unusable();
   }
   return static_cast<const rdma::Module*>(module);
 }
@@ -57,7 +71,11 @@ bool KernelHasRdmaDevice(const std::string& name) {
 const rdma::Module* RdmaLibrary() {
   // A device may appear later; a library that was loaded stays loaded.
   if (!AnyDevice()) return nullptr;
-  return MadeOnce<&Load>();
+  try {
+    return MadeOnce<&Load>();
+  } catch (const Unusable&) {
+    return nullptr;
+  }
 }
 
 }  // namespace viaduct::verbs

@@ -11,7 +11,8 @@ namespace viaduct::verbs {
 // True also if the device cannot be used here.
 bool KernelHasRdmaDevice(const std::string& name);
 
-// Null: no device, or the library or rdma-core is missing (which is logged once). Any thread.
+// Null: no device, or the library or rdma-core is missing (which is logged once); the next call
+// looks again. Throws std::bad_alloc if memory or descriptors are short now. Any thread.
 const rdma::Module* RdmaLibrary();
 
 }  // namespace viaduct::verbs

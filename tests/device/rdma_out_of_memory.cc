@@ -1,4 +1,6 @@
-// What is left at an RDMA device when memory runs out (tests/rdma_mock).
+// What is left at an RDMA device when memory runs out, and what is listed when descriptors do
+// (tests/rdma_mock).
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -6,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -64,6 +67,32 @@ TEST(OutOfMemoryOpening, NoDeviceIsLeft) {
     EXPECT_TRUE(ended == 0 || ended == kNothingFailed) << n;
   }
   EXPECT_GT(n, 10);
+}
+
+// A list that is too short would be taken for what the machine has.
+TEST(OutOfDescriptorsListing, TheListIsWholeOrThereIsNone) {
+  const size_t whole = rdma::ListPorts().size();
+  ASSERT_GT(whole, 0u);
+  const int first = dup(STDIN_FILENO);
+  ASSERT_GE(first, 0);
+  close(first);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  int refused = 0;
+  for (rlim_t spare = 0; spare < 16; ++spare) {
+    const rlimit few = {static_cast<rlim_t>(first) + spare, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::optional<size_t> listed;
+    try {
+      listed = rdma::ListPorts().size();
+    } catch (const std::bad_alloc&) {
+      ++refused;
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (listed) EXPECT_EQ(*listed, whole) << spare << " descriptors";
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_LT(refused, 16);
 }
 
 using OutOfMemoryTest = MishapsTest;

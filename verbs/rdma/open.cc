@@ -2,15 +2,19 @@
 
 #include <dirent.h>
 #include <rdma/rdma_cma.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <new>
+#include <optional>
 #include <string>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/interfaces.h"
 #include "verbs/base/log.h"
 #include "verbs/rdma/context.h"
@@ -51,6 +55,17 @@ class Binding {
   int error_ = 0;
 };
 
+// Whether descriptors or memory were too short to find out. librdmacm says ENODEV also of a device
+// that it could not open; that takes two descriptors.
+bool IsShort(const Binding& binding) {
+  if (binding.verbs() != nullptr) return false;
+  if (IsShortage(binding.error())) return true;
+  for (const Fd& fd : {Fd(eventfd(0, EFD_CLOEXEC)), Fd(eventfd(0, EFD_CLOEXEC))}) {
+    if (!fd.valid()) return true;
+  }
+  return false;
+}
+
 // Checks the rights, since librdmacm does not tell missing rights from missing devices. Returns OK,
 // or what is wrong, which is logged with its cure.
 absl::Status CheckRights() {
@@ -75,10 +90,11 @@ absl::Status CheckRights() {
 std::vector<RdmaPort> ListPorts() {
   std::vector<RdmaPort> ports;
   const std::optional<Interfaces> interfaces = ListInterfaces();
-  if (!interfaces) return ports;  // a line was logged
+  if (!interfaces) throw std::bad_alloc();  // a line was logged
   for (const Interface& interface : *interfaces) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);
+    if (IsShort(binding)) throw std::bad_alloc();
     if (binding.verbs() == nullptr) continue;
     ports.push_back({binding.verbs()->device->name, binding.port(), interface.address});
   }
@@ -93,6 +109,7 @@ absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& ad
         "a child of a process that had an RDMA device open cannot open one: it has to fork first");
   }
   const Binding binding(address);
+  if (IsShort(binding)) return absl::ResourceExhaustedError("to ask librdmacm for the device");
   if (binding.verbs() == nullptr) {
     if (const absl::Status rights = CheckRights(); !rights.ok()) return rights;
   }

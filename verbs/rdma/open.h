@@ -15,6 +15,7 @@
 namespace viaduct::verbs::rdma {
 
 // The ports of devices whose interfaces have an address. Empty: none, or none we may open (logged).
+// Throws std::bad_alloc if memory or descriptors are short now.
 std::vector<RdmaPort> ListPorts();
 
 // The device that has `address`, which must be `name` unless that is empty. NotFound: none has it;
