@@ -186,6 +186,45 @@ TEST(HostileLinkTest, APieceIsWhatItShouldBe) {
   });
 }
 
+// The next receive of a shared queue is kept for the oldest message that waits: it stays what it
+// is.
+TEST(HostileLinkTest, AMessageThatWaitsIsNotTakenBack) {
+  const auto breaks = [](const char* what, auto attack) {
+    SCOPED_TRACE(what);
+    const auto context = OpenForTest();
+    SharedReceives shared(*context);
+    BareLink hostile(*context, shared), honest(*context, shared);
+    for (BareLink* link : {&hostile, &honest}) {
+      link->Put(Op::kSend, kLast, 8, uint64_t{1});
+      link->Attend();
+    }
+    attack(hostile);
+    honest.end().Receive(1, 0, 64);
+    hostile.Attend();
+    EXPECT_EQ(hostile.pair().peer_verdict(), Status::kTransport);
+    EXPECT_EQ(honest.end().Next(honest.end().receives()).status, Status::kSuccess);
+    EXPECT_EQ(honest.end().disconnected, 0);
+  };
+  breaks("its slot is empty again", [](BareLink& link) { link.TakeBack(); });
+  breaks("it is a write", [](BareLink& link) { link.Replace(Op::kWrite, kLast, 0); });
+  breaks("it has another length", [](BareLink& link) { link.Replace(Op::kSend, kLast, 9); });
+}
+
+// When it has been taken, its slot may be empty, or hold another one.
+TEST(HostileLinkTest, AMessageThatWaitedIsForgotten) {
+  BareLink bare;
+  bare.Put(Op::kSend, kLast, 8, uint64_t{1});
+  bare.Attend();
+  bare.Attend();
+  bare.end().Receive(1, 0, 64);
+  EXPECT_EQ(bare.end().Next(bare.end().receives()).status, Status::kSuccess);
+  bare.Attend();
+  bare.end().Receive(2, 0, 64);
+  bare.Put(Op::kSend, kLast, 9, uint64_t{1});
+  bare.Attend();
+  EXPECT_EQ(bare.end().Next(bare.end().receives()).length, 9u);
+}
+
 TEST(HostileLinkTest, AShortSendInsideAWrite) {
   BareLink bare;
   bare.end().Receive(1, 0, 64);

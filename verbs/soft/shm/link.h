@@ -192,19 +192,20 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   std::atomic<bool> cold_{true};  // set by Heat and Cool; read by the sender
 
   alignas(64) std::atomic<uint64_t> rx_position_{0};  // the inbound lock guards this group
-  std::atomic<uint64_t> rx_end_{UINT64_MAX};          // set by EndAt
   uint64_t rx_published_ = 0;
   uint64_t message_bytes_ = 0;  // of the message that is coming in
+  uint64_t held_word_ = 0;      // of the slot at rx_position_, if it waits for a receive, or 0
   InMessage in_message_ = InMessage::kNone;
-  bool write_placed_ = false;  // the end of a write is held: do not place it again
-  uint64_t back_mask_ = 0;     // chunks consumed and not yet handed back: at most four
+  bool write_placed_ = false;      // the end of a write is held: do not place it again
+  uint8_t reply_chunk_slots_ = 0;  // bit i: slot i of the reply ring carries a chunk
+  uint64_t back_mask_ = 0;         // chunks consumed and not yet handed back: at most four
   uint64_t confirm_cursor_ = 0;
-  std::atomic<uint64_t> seen_head_{0};  // the peer's head at the last check for confirmations
+  std::atomic<uint64_t> seen_head_{0};        // the peer's head at the last check for confirmations
+  std::atomic<uint64_t> rx_end_{UINT64_MAX};  // set by EndAt
   std::atomic<uint64_t> reply_rx_position_{0};
   uint64_t reply_tx_position_ = 0;
   std::atomic<uint64_t> reply_head_{0};
-  uint8_t reply_chunk_slots_ = 0;  // bit i: slot i of the reply ring carries a chunk
-  std::vector<ReadIn> reads_in_;   // a ring of reads_in_limit_; empty until the first read
+  std::vector<ReadIn> reads_in_;  // a ring of reads_in_limit_; empty until the first read
   uint32_t reads_in_first_ = 0;
   std::atomic<uint32_t> reads_in_count_{0};
 };

@@ -75,10 +75,24 @@ bool ShmLink::PollData(int budget) {
     const uint64_t position = rx_position_.load(std::memory_order_relaxed);
     const Slot& slot = rx_[position % kSlots];
     const uint64_t raw = slot.word.load(std::memory_order_acquire);
-    if (!Arrives<kSlots>(raw, position)) break;
+    if (!Arrives<kSlots>(raw, position)) {
+      if (held_word_ != 0) [[unlikely]]
+        Nonsense();
+      break;
+    }
     if (Word::IsShortSend(raw) && ReceiveShort(raw, slot)) [[likely]] {
       budget--;
       continue;
+    }
+    // The next receive of a shared queue is kept for a message that is held: a peer that could take
+    // the message back, or change it into one that needs none, would hold up the other connections.
+    // ReceiveShort takes nothing in its place.
+    if (held_word_ != 0) [[unlikely]] {
+      if (raw != held_word_) {
+        Nonsense();
+        break;
+      }
+      held_word_ = 0;
     }
     const Word word = Word::Unpack(raw);
     Step step;
@@ -101,6 +115,7 @@ bool ShmLink::PollData(int budget) {
       default:
         step = Nonsense();
     }
+    if (step == Step::kStop) held_word_ = raw;
     if (step != Step::kConsumed) break;
     if ((word.flags & kLast) != 0) budget--;
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "verbs/base/control_thread.h"
@@ -21,23 +22,10 @@ namespace viaduct::verbs::shm {
 class BareLink {
  public:
   explicit BareLink(NoReceive no_receive = NoReceive::kHold)
-      : context_(OpenForTest()),
-        end_(*context_, 1 << 20, 2 * kSlots, /*one_queue=*/false, no_receive),
-        arena_(Arena::Create()),
-        link_(ShmLink::Make(loop_)) {
-    EXPECT_TRUE(arena_->PayConnection(0));
-    peer_ = std::make_shared<Peer>(Host::Get(loop_), loop_, 0, Descriptor(), 0, arena_);
-    link_->Bind(peer_, 0);
-    link_->SetReadsIn(pair().max_reads_in());
-    link_->Hold(pair());
-    EXPECT_TRUE(pair().Attach(*link_).ok());
-    loop_.Post([this] {
-      peer_->Die();
-      EXPECT_TRUE(pair().Established(*link_, {}));
-    });
-    loop_.Drain();
-    loop_.Drain();  // the check that followed
-  }
+      : BareLink(OpenForTest(), nullptr, no_receive, nullptr) {}
+  // One of several in a context, which share their receives.
+  BareLink(Context& context, SharedReceives& shared)
+      : BareLink(nullptr, &context, NoReceive::kHold, &shared) {}
   ~BareLink() {
     end_.DestroyPair();
     loop_.Drain();
@@ -87,12 +75,44 @@ class BareLink {
          Word::Pack(op, flags, slots, bytes, Parity<kReplySlots>(reply_position_)));
     ++reply_position_;
   }
+  // Empties the slot that was filled last.
+  void TakeBack() {
+    --position_;
+    block().data[0][position_ % kSlots].word.fetch_xor(1);
+  }
+  // Changes the word of the slot that was filled last.
+  void Replace(Op op, uint8_t flags, uint32_t bytes) {
+    const uint64_t position = position_ - 1;
+    block().data[0][position % kSlots].word.store(
+        Word::Pack(op, flags, 1, bytes, Parity<kSlots>(position)));
+  }
   // Lets the link poll.
   void Attend() {
     loop_.RunAndWait([this] { pair().Attend(); });
   }
 
  private:
+  BareLink(std::unique_ptr<Context> own, Context* context, NoReceive no_receive,
+           SharedReceives* shared)
+      : context_(std::move(own)),
+        end_(context != nullptr ? *context : *context_, 1 << 20, 2 * kSlots, /*one_queue=*/false,
+             no_receive, shared),
+        arena_(Arena::Create()),
+        link_(ShmLink::Make(loop_)) {
+    EXPECT_TRUE(arena_->PayConnection(0));
+    peer_ = std::make_shared<Peer>(Host::Get(loop_), loop_, 0, Descriptor(), 0, arena_);
+    link_->Bind(peer_, 0);
+    link_->SetReadsIn(pair().max_reads_in());
+    link_->Hold(pair());
+    EXPECT_TRUE(pair().Attach(*link_).ok());
+    loop_.Post([this] {
+      peer_->Die();
+      EXPECT_TRUE(pair().Established(*link_, {}));
+    });
+    loop_.Drain();
+    loop_.Drain();  // the check that followed
+  }
+
   template <typename Lead>
   static void Fill(Slot& slot, const Lead& lead, uint64_t word) {
     static_assert(sizeof lead <= kBodyBytes);
@@ -101,7 +121,7 @@ class BareLink {
   }
 
   ControlThread& loop_ = **ControlThread::Get();
-  const std::unique_ptr<Context> context_;
+  const std::unique_ptr<Context> context_;  // null: it is another's
   TestEnd end_;
   const std::shared_ptr<Arena> arena_;
   std::shared_ptr<Peer> peer_;

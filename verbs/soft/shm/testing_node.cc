@@ -45,16 +45,21 @@ std::unique_ptr<Context> OpenForTest(absl::string_view address, Nanos silence) {
   return std::make_unique<SoftContext>(std::move(options));
 }
 
+SharedReceives::SharedReceives(Context& context)
+    : domain(*context.CreateDomain(false)),
+      queue(*context.CreateSharedReceiveQueue({.domain = domain.get(), .max_receives = 64})) {}
+
 TestEnd::TestEnd(Context& context, size_t memory, uint32_t depth, bool one_queue,
-                 NoReceive no_receive)
-    : one_queue_(one_queue), memory_(memory) {
-  domain_ = *context.CreateDomain(false);
-  region_ = *context.Register(*domain_, memory_.data(), memory_.size(),
+                 NoReceive no_receive, SharedReceives* shared)
+    : one_queue_(one_queue), shared_(shared), memory_(memory) {
+  if (shared_ == nullptr) domain_ = *context.CreateDomain(false);
+  region_ = *context.Register(domain(), memory_.data(), memory_.size(),
                               kLocalRead | kLocalWrite | kRemoteRead | kRemoteWrite);
   send_queue_ = *context.CreateCompletionQueue(nullptr);
   if (!one_queue) receive_queue_ = *context.CreateCompletionQueue(nullptr);
   QueuePairOptions options;
-  options.domain = domain_.get();
+  options.domain = &domain();
+  if (shared_ != nullptr) options.shared_receives = shared_->queue.get();
   options.send_queue = send_queue_.get();
   options.receive_queue = &receives();
   options.sink = this;
@@ -81,7 +86,9 @@ void TestEnd::Receive(uint64_t id, size_t offset, uint32_t length) {
   ReceiveRequest request;
   request.id = id;
   request.segments = {&segment, 1};
-  if (pair_->PostReceive(request) != PostResult::kOk) Give("PostReceive");
+  const PostResult posted =
+      shared_ != nullptr ? shared_->queue->PostReceive(request) : pair_->PostReceive(request);
+  if (posted != PostResult::kOk) Give("PostReceive");
 }
 
 void TestEnd::OneSided(Opcode opcode, uint64_t id, size_t offset, uint32_t length, uint64_t remote,

@@ -20,13 +20,23 @@ namespace viaduct::verbs::shm {
 std::unique_ptr<Context> OpenForTest(absl::string_view address = "127.0.0.1",
                                      Nanos silence = 10'000'000'000);
 
+// A queue of receives that several ends share, with the domain that they then have in common.
+struct SharedReceives {
+  explicit SharedReceives(Context& context);
+
+  const std::unique_ptr<ProtectionDomain> domain;
+  const std::unique_ptr<SharedReceiveQueue> queue;
+};
+
 class TestEnd final : public ConnectionSink {
  public:
+  // With `shared`, which must outlive it, Receive posts there.
   explicit TestEnd(Context& context, size_t memory = 1 << 20, uint32_t depth = 64,
-                   bool one_queue = false, NoReceive no_receive = NoReceive::kHold);
+                   bool one_queue = false, NoReceive no_receive = NoReceive::kHold,
+                   SharedReceives* shared = nullptr);
   ~TestEnd();
 
-  ProtectionDomain& domain() { return *domain_; }
+  ProtectionDomain& domain() { return shared_ != nullptr ? *shared_->domain : *domain_; }
   QueuePair& pair() { return *pair_; }
   CompletionQueue& sends() { return *send_queue_; }
   CompletionQueue& receives() { return one_queue_ ? *send_queue_ : *receive_queue_; }
@@ -68,8 +78,9 @@ class TestEnd final : public ConnectionSink {
 
  private:
   const bool one_queue_;
+  SharedReceives* const shared_;
   std::vector<uint8_t> memory_;
-  std::unique_ptr<ProtectionDomain> domain_;
+  std::unique_ptr<ProtectionDomain> domain_;  // null with shared_
   std::unique_ptr<MemoryRegion> region_;
   std::unique_ptr<CompletionQueue> send_queue_;
   std::unique_ptr<CompletionQueue> receive_queue_;
