@@ -220,6 +220,7 @@ class IwarpLink final : public Link,
   // At the end, instead of Poll: queues answers to the empty reads that follow what has been taken.
   // The answers tell the peer that it was taken.
   void TakeEmptyReads() ABSL_EXCLUSIVE_LOCKS_REQUIRED(transmit_lock_);
+  void NoteFpdu();
   bool Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu);
   // Whether nothing more is to be read until a receive has taken something.
   bool Full() const { return parked_.full() && !hung_up_.load(std::memory_order_relaxed); }

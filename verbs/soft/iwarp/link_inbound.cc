@@ -94,6 +94,7 @@ bool IwarpLink::Poll(int budget) {
         taken_ = true;
         break;
       case FpduReader::Result::kError:
+        NoteFpdu();
         if (*reader_.error() == kCrcMismatch) pair->SetCorrupt();
         more = Break(*pair, *reader_.error(), {});
         break;
@@ -232,11 +233,14 @@ void IwarpLink::ReleaseInput() {
 
 // ------------------------------------------------------------------------------------ segments
 
+// The peer has our reply, whatever its FPDU holds: a Terminate may say what is wrong with it.
+void IwarpLink::NoteFpdu() {
+  SpinLockHolder hold(&transmit_lock_);
+  may_send_ = true;
+}
+
 bool IwarpLink::Take(SoftQueuePair& pair, std::span<const uint8_t> ulpdu) {
-  if (fpdus_++ == 0) {  // whatever it holds: a Terminate may say what is wrong with it
-    SpinLockHolder hold(&transmit_lock_);
-    may_send_ = true;
-  }
+  if (fpdus_++ == 0) NoteFpdu();
   DdpHeader header;
   std::optional<WireError> error = ParseDdpHeader(ulpdu, &header);
   if (error.has_value()) return Break(pair, *error, ulpdu);

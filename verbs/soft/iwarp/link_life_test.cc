@@ -82,13 +82,28 @@ TEST_F(LinkTest, PeerResetsBeforeItIsAccepted) {
 
 // A peer that has sent an FPDU has the reply, whatever is wrong inside the FPDU.
 TEST_F(LinkTest, AFirstFpduThatBreaksARuleIsTerminated) {
+  struct Row {
+    const char* name;
+    std::vector<uint8_t> bytes;
+    const char* code;
+  };
+  std::vector<uint8_t> bad_crc = Fpdu(SendHeader(1), "41");
+  bad_crc.back() ^= 1;
+  const Row rows[] = {
+      {"sequence", Fpdu(SendHeader(2), "41"), "1203"},  // the first has number 1
+      {"CRC", bad_crc, "2002"},
+      {"length", {0, 13, 0, 0}, "2003"},
+  };
   for (const char* request : {"50020004 00040004", "50020004 80048004"}) {
     SCOPED_TRACE(request);
-    TestPeer peer = Answered(request, {.first_word = 0});
-    peer.ReceiveHex(24);
-    peer.Send(Fpdu(SendHeader(2), "41"));  // the first has number 1
-    EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
-    ExpectTerminate(peer, "1203");
+    for (const Row& row : rows) {
+      SCOPED_TRACE(row.name);
+      TestPeer peer = Answered(request, {.first_word = 0});
+      peer.ReceiveHex(24);
+      peer.Send(row.bytes);
+      EXPECT_EQ(end_->sink.Next().kind, Kind::kConnected);
+      ExpectTerminate(peer, row.code);
+    }
   }
 }
 
