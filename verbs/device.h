@@ -550,7 +550,7 @@ class IncomingConnection {
 
   // Moves the request, with `note` (1 to kMaxNote bytes), to the listener at `port` in another
   // process of this host and user, or in this one. NotFound: nobody listens there, or nobody who
-  // takes it; Unavailable: no answer until `deadline`, or none will come, or too many wait there;
+  // takes it, or too many wait there; Unavailable: no answer until `deadline`, or none will come;
   // ResourceExhausted. After a failure the request is still undecided. Blocks until the other
   // process has answered: not on the executor. The next process may hand the request on,
   // kMostHandOffs times in all.
@@ -622,7 +622,8 @@ class FailureSink {
 
 // The result of Context::WouldTake. Where several were asked, the greatest answer counts.
 enum class TakeAnswer : uint8_t {
-  kNo,      // no process of this host and user listens there, or the one that does says no
+  kNo,      // no process of this host and user listens there, or the one that does says no, or so
+            // many wait there, perhaps for another user, that it cannot be asked
   kSilent,  // a process listens there, or did, and has not answered: it may be stopped
   kYes,
 };

@@ -65,6 +65,17 @@ TEST_F(BacklogTest, APortWithoutRoomIsServed) {
   EXPECT_TRUE(iwarp->IsServed(kPort));
 }
 
+// Whoever it is that does not accept, it may be another user.
+TEST_F(BacklogTest, WhoHasNoRoomIsNotWaitedFor) {
+  const uint8_t note[] = {1};
+  for (const char* wire : {"shm", "iwarp"}) {
+    SCOPED_TRACE(wire);
+    const std::unique_ptr<Context> context = Open(wire);
+    Fill(wire == std::string("shm") ? "viaduct" : "viaduct-iwarp", kPort);
+    EXPECT_EQ(context->WouldTake(kPort, note, Deadline::At(0)), TakeAnswer::kNo);
+  }
+}
+
 // Nobody listens over TCP, but that does not decide the outcome.
 TEST_F(BacklogTest, WhereNobodyElseListensItIsARefusal) {
   Fill("viaduct", kPort);

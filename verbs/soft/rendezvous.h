@@ -49,8 +49,8 @@ Owner AcceptAt(int listener) {
 }
 
 // Connects a socket of NewChannel. NotFound: nobody listens there, or TrustedPeer refuses the
-// process that does. Unavailable: so many wait to be accepted that there is no room.
-// ResourceExhausted: no memory.
+// process that does. Unavailable: so many wait to be accepted that there is no room, whoever
+// listens there. ResourceExhausted: no memory.
 absl::Status DialWith(int socket, absl::string_view service, uint16_t port, pid_t* pid);
 
 // As NewListener.
@@ -65,7 +65,18 @@ absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pi
   return owner;
 }
 
-// Does anybody listen there, even if there is no room for one more connection?
+// The same, to ask the process there something. NotFound also if there is no room: the listener may
+// be another user's, who never accepts. A process of this user has much room, even if it is
+// stopped.
+template <typename Owner = ChannelFd>
+absl::StatusOr<Owner> DialToAsk(absl::string_view service, uint16_t port) {
+  pid_t pid;
+  absl::StatusOr<Owner> owner = DialTo<Owner>(service, port, &pid);
+  if (absl::IsUnavailable(owner.status())) return absl::NotFoundError(owner.status().message());
+  return owner;
+}
+
+// Does a process of this user listen there, or anybody if there is no room for one more connection?
 bool IsServedAt(absl::string_view service, uint16_t port);
 
 // Waits until something can be read; false: `deadline` passed first. Not on the executor.

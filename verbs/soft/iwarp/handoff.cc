@@ -221,8 +221,7 @@ HandOffListener::~HandOffListener() {
 bool HasHandOffListener(uint16_t port) { return IsServedAt(kService, port); }
 
 absl::StatusOr<Socket> AskToTake(uint16_t port, std::span<const uint8_t> note, Deadline deadline) {
-  pid_t pid;
-  absl::StatusOr<Socket> channel = DialTo<Socket>(kService, port, &pid);
+  absl::StatusOr<Socket> channel = DialToAsk<Socket>(kService, port);
   if (!channel.ok()) return channel.status();
   std::vector<uint8_t> question(kMagic.begin(), kMagic.end());
   question.insert(question.end(), note.begin(), note.end());

@@ -186,8 +186,7 @@ void Host::Follow(const std::shared_ptr<ShmLink>& link, uint16_t port,
 }
 
 absl::Status Host::AskToTake(uint16_t port, absl::Span<const uint8_t> note, Deadline deadline) {
-  pid_t pid;
-  absl::StatusOr<Descriptor> socket = Dial(port, &pid);
+  const absl::StatusOr<Descriptor> socket = DialToAsk<Descriptor>(kService, port);
   if (!socket.ok()) return socket.status();
   const RedirectBody body = {port, 0};
   Message answer;
