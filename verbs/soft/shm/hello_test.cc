@@ -3,16 +3,20 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "verbs/base/busy_control_thread.h"
 #include "verbs/base/call_filter.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/base/no_descriptors.h"
@@ -239,6 +243,49 @@ TEST(HelloTest, WithoutMemoryForAPairItIsAShortage) {
   });
   EXPECT_EQ(client.Wait(), 0);
   EXPECT_EQ(server.Wait(), 0);
+}
+
+// A listener redirects all requests to its own port, and hangs up. The last request, which has no
+// answer, fails where the first one did, and not below all of the others.
+TEST(HelloTest, RedirectionsAreFollowedOneByOne) {
+  constexpr size_t kRequests = 100;
+  constexpr ptrdiff_t kLittleStack = 32 << 10;
+  const auto context = OpenForTest();
+  uint16_t port = 2000;
+  absl::StatusOr<ListeningFd> listener = ListenAt("viaduct", port);
+  while (absl::IsAlreadyExists(listener.status())) listener = ListenAt("viaduct", ++port);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  std::vector<std::unique_ptr<TestEnd>> ends;
+  for (size_t i = 0; i < kRequests; ++i) {
+    ends.push_back(std::make_unique<TestEnd>(*context, 4096, 4));
+    DialForTest(ends.back()->pair(), port);
+  }
+  ChannelFd accepted = AcceptAt(listener->get());
+  while (!accepted.valid()) accepted = AcceptAt(listener->get());
+  std::vector<uint32_t> connections;
+  while (connections.size() < kRequests) {
+    pollfd entry = {accepted.get(), POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, 60'000), 1);
+    Message message;
+    ASSERT_EQ(ReceiveMessage(accepted.get(), &message), SocketResult::kDone);
+    if (message.type == MessageType::kRequest) connections.push_back(message.connection);
+  }
+  const char *first = nullptr, *last = nullptr;
+  ends.front()->on_failed = [&] { first = static_cast<char*>(__builtin_frame_address(0)); };
+  ends.back()->on_failed = [&] { last = static_cast<char*>(__builtin_frame_address(0)); };
+  {
+    const BusyControlThread busy;
+    SendMessage(accepted.get(), BuildMessage(MessageType::kRefuse, connections.front(), {}, {}),
+                {});
+    for (size_t i = 1; i + 1 < kRequests; ++i) {
+      SendMessage(accepted.get(),
+                  BuildMessage(MessageType::kRedirect, connections[i], RedirectBody{port, 0}), {});
+    }
+    accepted.Reset();
+  }
+  ends.front()->Await(ends.front()->failed);
+  ends.back()->Await(ends.back()->failed);
+  EXPECT_LT(std::abs(first - last), kLittleStack);
 }
 
 // The first request fails when the second one finds that the listener has hung up, and takes the

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "verbs/base/log.h"
 #include "verbs/soft/shm/host.h"
@@ -163,7 +164,10 @@ void Peer::OnRedirect(Message& message) {
   FreeId(link->id);
   if (SoftQueuePair* pair = link->pair()) {
     pair->NotePeerHeard();
-    host_.Follow(link, body->port, note);
+    // Later: to follow may be to hear the rest of what this peer has said, redirections included.
+    loop_.Post(
+        [&host = host_, link, port = body->port,
+         copy = std::vector<uint8_t>(note.begin(), note.end())] { host.Follow(link, port, copy); });
   }
 }
 
