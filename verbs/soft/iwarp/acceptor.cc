@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "verbs/base/accept.h"
+#include "verbs/base/at_fork.h"
 #include "verbs/base/fd.h"
 #include "verbs/base/log.h"
 #include "verbs/soft/iwarp/linger.h"
@@ -52,7 +53,8 @@ absl::StatusOr<std::vector<Socket>> BindAllRetrying(absl::Span<const Address> ad
 
 }  // namespace
 
-// Lives on the loop; the handlers of its sockets keep it alive until Stop.
+// Lives on the loop; the handlers of its sockets keep it alive until Stop. From its first event on
+// it is in a list of the process, since all acceptors share the limit of half-open connections.
 class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
  public:
   Core(EventLoop& loop, std::vector<Socket> sockets, const AcceptorOptions& options,
@@ -93,6 +95,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     if (pause_ != 0) loop_.Cancel(pause_);
     if (timer_ != 0) loop_.Cancel(timer_);
     while (!half_open_.empty()) Drop(half_open_.begin());
+    Leave();
     handler_ = nullptr;
   }
 
@@ -106,7 +109,36 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   };
   using Place = std::list<HalfOpen>::iterator;
 
+  void Enter() {
+    if (entered_) return;
+    entered_ = true;
+    next_ = everyone_;
+    if (next_ != nullptr) next_->previous_ = this;
+    everyone_ = this;
+  }
+
+  void Leave() {
+    if (!entered_) return;
+    entered_ = false;
+    (previous_ == nullptr ? everyone_ : previous_->next_) = next_;
+    if (next_ != nullptr) next_->previous_ = previous_;
+    previous_ = next_ = nullptr;
+  }
+
+  Nanos oldest_since() const { return half_open_.front().deadline - options_.silence; }
+
+  // The acceptor whose oldest half-open connection is the oldest of the process. There is one.
+  static Core& Slowest() {
+    Core* slowest = nullptr;
+    for (Core* core = everyone_; core != nullptr; core = core->next_) {
+      if (core->half_open_.empty()) continue;
+      if (slowest == nullptr || core->oldest_since() < slowest->oldest_since()) slowest = core;
+    }
+    return *slowest;
+  }
+
   void Accept(int listening) {
+    Enter();
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       if (MustWait()) return;
       Socket socket = OpenHighAs<Socket>([listening] {
@@ -122,8 +154,8 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   // True: no place is free. Accepting goes on when one is, or when the oldest has had its time.
   bool MustWait() {
-    if (half_open_.size() < options_.max_half_open) return false;
-    const Nanos due = half_open_.front().deadline - options_.silence + options_.patience;
+    if (half_open_count_ < options_.max_half_open) return false;
+    const Nanos due = Slowest().oldest_since() + options_.patience;
     if (due <= loop_.Now()) return false;
     full_ = true;
     PauseUntil(due);
@@ -131,12 +163,16 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   }
 
   void Admit(Socket socket) {
-    if (half_open_.size() >= options_.max_half_open) Drop(half_open_.begin());
+    if (half_open_count_ >= options_.max_half_open) {
+      Core& slowest = Slowest();
+      slowest.Drop(slowest.half_open_.begin());
+    }
     SetConnectionOptions(socket.get(), options_.silence);
     const int fd = socket.get();
     const Place place = half_open_.insert(
         half_open_.end(), HalfOpen{std::move(socket), loop_.Now() + options_.silence,
                                    std::make_unique<MpaParser>(MpaKind::kRequest)});
+    ++half_open_count_;
     auto self = shared_from_this();
     if (!loop_.Watch(fd, EPOLLIN | EPOLLRDHUP, [self, place](uint32_t) { self->Read(place); })
              .ok()) {
@@ -192,9 +228,12 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   void Erase(Place place) {
     half_open_.erase(place);
-    if (!full_) return;
-    loop_.Cancel(pause_);
-    Resume();
+    --half_open_count_;
+    for (Core* core = everyone_; core != nullptr; core = core->next_) {
+      if (!core->full_) continue;
+      core->loop_.Cancel(core->pause_);
+      core->Resume();
+    }
   }
 
   // The oldest has the earliest deadline: one timer is enough.
@@ -240,7 +279,24 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   EventLoop::TimerId timer_ = 0;
   EventLoop::TimerId pause_ = 0;
   bool full_ = false;  // pause_ waits for a free place
+
+  // Of the process.
+  static constinit Core* everyone_;
+  static constinit size_t half_open_count_;
+  static const AtFork at_fork_;
+  bool entered_ = false;  // in the list that begins with everyone_
+  Core* previous_ = nullptr;
+  Core* next_ = nullptr;
 };
+
+constinit Acceptor::Core* Acceptor::Core::everyone_ = nullptr;
+constinit size_t Acceptor::Core::half_open_count_ = 0;
+
+// The acceptors that a forked child inherits are the parent's, and the child never runs them.
+const AtFork Acceptor::Core::at_fork_(nullptr, nullptr, [] {
+  everyone_ = nullptr;
+  half_open_count_ = 0;
+});
 
 absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::Open(EventLoop& loop,
                                                          absl::Span<const Address> addresses,

@@ -27,9 +27,10 @@ struct ReceivedRequest {
 struct AcceptorOptions {
   // Time limit from the TCP connection to a complete request; also for SetConnectionOptions.
   Nanos silence = 10 * kNanosPerSecond;
-  // The most connections without a request. At this number no other is accepted until one of them
-  // completes or ends, or the oldest has had `patience` and gives way: so a burst of honest clients
-  // only waits.
+  // The most connections without a request, in all acceptors of the process. At this number no
+  // other is accepted until one of them completes or ends, or the oldest has had `patience` and
+  // gives way, at whatever port: so a burst of honest clients only waits, and strangers at one port
+  // do not shut the others.
   // The same number of rejected connections may wait for their peers to close.
   size_t max_half_open = 256;
   Nanos patience = kNanosPerSecond;

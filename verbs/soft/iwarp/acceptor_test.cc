@@ -7,6 +7,8 @@
 
 #include <condition_variable>
 #include <deque>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +25,11 @@
 namespace viaduct::verbs::iwarp {
 namespace {
 
+size_t OpenDescriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<size_t>(std::distance(begin(all), end(all)));
+}
+
 constexpr char kRequest[] = "4d504120494420526571204672616d65";
 constexpr char kReply[] = "4d504120494420526570204672616d65";
 
@@ -30,16 +37,29 @@ Address Localhost() { return *Address::Parse("127.0.0.1"); }
 
 class AcceptorTest : public testing::Test {
  protected:
-  void Listen(const AcceptorOptions& options = {}) {
+  void Listen(const AcceptorOptions& options = {}) { acceptor_ = ListenToo(options); }
+  // At another port.
+  std::unique_ptr<Acceptor> ListenToo(const AcceptorOptions& options) {
     const Address addresses[] = {Localhost()};
     auto acceptor = Acceptor::Open(loop_, addresses, 0, options, [this](ReceivedRequest received) {
       std::lock_guard lock(mutex_);
       requests_.push_back(std::move(received));
       changed_.notify_all();
     });
-    ASSERT_TRUE(acceptor.ok()) << acceptor.status();
-    acceptor_ = *std::move(acceptor);
-    acceptor_->Start();
+    EXPECT_TRUE(acceptor.ok()) << acceptor.status();
+    (*acceptor)->Start();
+    return *std::move(acceptor);
+  }
+  // Silent clients of acceptor_, each of which has been accepted after the one before it.
+  std::vector<TestPeer> Silent(int count) {
+    std::vector<TestPeer> peers;
+    const size_t before = OpenDescriptors();
+    for (size_t i = 1; i <= static_cast<size_t>(count); ++i) {
+      peers.push_back(TestPeer::Dial(acceptor_->port()));
+      while (OpenDescriptors() < before + 2 * i) loop_.Drain();
+      loop_.Drain();
+    }
+    return peers;
   }
 
   std::optional<ReceivedRequest> NextRequest() {
@@ -50,6 +70,12 @@ class AcceptorTest : public testing::Test {
     ReceivedRequest received = std::move(requests_.front());
     requests_.pop_front();
     return received;
+  }
+
+  // Gives the loop time to take a request.
+  bool AnyRequestSoon() {
+    for (int i = 0; i < 100; ++i) loop_.Drain();
+    return request_count() != 0;
   }
 
   size_t request_count() {
@@ -187,6 +213,38 @@ TEST_F(AcceptorTest, ABurstWaitsForRoom) {
   for (int i = 0; i < 40; ++i) peers.push_back(TestPeer::Dial(acceptor_->port()));
   for (TestPeer& peer : peers) {
     peer.SendHex(std::string(kRequest) + "40010000");
+    EXPECT_TRUE(NextRequest().has_value());
+  }
+}
+
+TEST_F(AcceptorTest, TheOldestGivesWayAtWhateverPort) {
+  Listen({.max_half_open = 4, .patience = 0});
+  const auto other = ListenToo({.max_half_open = 4, .patience = 0});
+  std::vector<TestPeer> peers = Silent(4);
+  peers.push_back(TestPeer::Dial(other->port()));
+  EXPECT_FALSE(peers[0].ReceiveEnd().timed_out);
+  for (int i = 1; i < 5; ++i) {
+    peers[i].SendHex(std::string(kRequest) + "40010000");
+    EXPECT_TRUE(NextRequest().has_value());
+  }
+}
+
+// A port that has no connections of its own gets the place that is free at another one.
+TEST_F(AcceptorTest, APlaceIsForWhateverPort) {
+  const AcceptorOptions options = {.max_half_open = 4, .patience = 60'000'000'000};
+  Listen(options);
+  const auto other = ListenToo(options);
+  std::vector<TestPeer> peers = Silent(4);
+  TestPeer waits = TestPeer::Dial(other->port());
+  waits.SendHex(std::string(kRequest) + "40010000");
+  EXPECT_FALSE(AnyRequestSoon());
+  peers[0].Shutdown();
+  EXPECT_TRUE(NextRequest().has_value());
+  acceptor_.reset();
+  std::vector<TestPeer> more;
+  for (int i = 0; i < 4; ++i) {
+    more.push_back(TestPeer::Dial(other->port()));
+    more.back().SendHex(std::string(kRequest) + "40010000");
     EXPECT_TRUE(NextRequest().has_value());
   }
 }
