@@ -18,7 +18,6 @@
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/mpa_negotiation.h"
 #include "verbs/soft/iwarp/startup_io.h"
-#include "verbs/soft/iwarp/tcp.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -201,7 +200,10 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   void Complete(Place place) {
     if (place->parser->frame().markers) return Reject(place);
-    ReceivedRequest request{std::move(place->socket), std::move(place->parser)};
+    // A client that has reset the connection behind its request has no name any more.
+    const SocketName peer = PeerEnd(place->socket.get());
+    if (peer.port == 0) return Drop(place);
+    ReceivedRequest request{std::move(place->socket), std::move(place->parser), peer};
     loop_.Unwatch(request.socket.get());
     Erase(place);
     // The handler may destroy the acceptor.

@@ -15,6 +15,7 @@
 #include "verbs/base/event_loop.h"
 #include "verbs/soft/iwarp/mpa.h"
 #include "verbs/soft/iwarp/socket.h"
+#include "verbs/soft/iwarp/tcp.h"
 
 namespace viaduct::verbs::iwarp {
 
@@ -22,6 +23,7 @@ namespace viaduct::verbs::iwarp {
 struct ReceivedRequest {
   Socket socket;
   std::unique_ptr<MpaParser> request;  // kComplete, without markers
+  SocketName peer;                     // known, though the socket may be reset meanwhile
 };
 
 struct AcceptorOptions {

@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
+#include "verbs/base/busy_control_thread.h"
 #include "verbs/base/control_thread.h"
 #include "verbs/soft/iwarp/testing_hex.h"
 #include "verbs/soft/iwarp/testing_peer.h"
@@ -247,6 +248,23 @@ TEST_F(AcceptorTest, APlaceIsForWhateverPort) {
     more.back().SendHex(std::string(kRequest) + "40010000");
     EXPECT_TRUE(NextRequest().has_value());
   }
+}
+
+// A reset takes away the peer's name, and leaves the bytes that came before it.
+TEST_F(AcceptorTest, WhoHasGoneAgainMakesNoRequest) {
+  Listen();
+  std::optional<TestPeer> stays;
+  {
+    const BusyControlThread busy;
+    TestPeer gone = TestPeer::Dial(acceptor_->port());
+    gone.SendHex(std::string(kRequest) + "40 01 0004 cafebabe");
+    gone.Reset();
+    stays = TestPeer::Dial(acceptor_->port());
+    stays->SendHex(std::string(kRequest) + "40 01 0004 68692121");
+  }
+  std::optional<ReceivedRequest> received = NextRequest();
+  ASSERT_TRUE(received.has_value());
+  EXPECT_EQ(ToHex(received->request->frame().private_data), "68692121");
 }
 
 // Checklist 64.

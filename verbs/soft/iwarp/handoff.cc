@@ -32,15 +32,17 @@ constexpr Nanos kVisitTime = 5'000'000'000;
 constexpr size_t kMaxVisitors = 64;
 constexpr size_t kMaxBytes = kMpaMaxFrameSize;
 
-bool IsConnectedTcp(int fd) {
+// The name of the other end of a connected TCP socket; port 0: it is none, or none any more.
+SocketName PeerOfTcp(int fd) {
   const auto option = [fd](int name) {
     int value = -1;
     socklen_t length = sizeof value;
     return getsockopt(fd, SOL_SOCKET, name, &value, &length) == 0 ? value : -1;
   };
   const int domain = option(SO_DOMAIN);
-  return (domain == AF_INET || domain == AF_INET6) && option(SO_TYPE) == SOCK_STREAM &&
-         option(SO_PROTOCOL) == IPPROTO_TCP && option(SO_ACCEPTCONN) == 0 && PeerEnd(fd).port != 0;
+  const bool tcp = (domain == AF_INET || domain == AF_INET6) && option(SO_TYPE) == SOCK_STREAM &&
+                   option(SO_PROTOCOL) == IPPROTO_TCP && option(SO_ACCEPTCONN) == 0;
+  return tcp ? PeerEnd(fd) : SocketName();
 }
 
 }  // namespace
@@ -152,9 +154,9 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
   void Given(Datagram datagram, std::vector<uint8_t> note) {
     auto request = std::make_unique<MpaParser>(MpaKind::kRequest);
     const size_t taken = request->Feed(datagram.bytes);
+    const SocketName peer = datagram.fds.empty() ? SocketName() : PeerOfTcp(datagram.fds[0].get());
     if (taken != datagram.bytes.size() || request->state() != MpaParser::State::kComplete ||
-        request->frame().markers || datagram.fds.empty() ||
-        !IsConnectedTcp(datagram.fds[0].get())) {
+        request->frame().markers || peer.port == 0) {
       Log(LogLevel::kWarn, "iwarp: a local process handed over something that is no request");
       return;
     }
@@ -167,7 +169,8 @@ class HandOffListener::Core : public std::enable_shared_from_this<HandOffListene
     Socket socket(GivenFd(MoveHigh(given.Release())));
     SetConnectionOptions(socket.get(), silence_);
     const Take take = take_;  // it may destroy the listener
-    if (!stopped_) take(ReceivedRequest{std::move(socket), std::move(request)}, std::move(note));
+    if (stopped_) return;
+    take(ReceivedRequest{std::move(socket), std::move(request), peer}, std::move(note));
   }
 
   void Drop(int fd) {

@@ -28,7 +28,7 @@ class Incoming final : public IncomingConnection {
         socket_(std::move(received.socket)),
         request_(std::move(received.request)),
         note_(std::move(note)),
-        peer_(PeerEnd(socket_.get())) {}
+        peer_(received.peer) {}
   ~Incoming() override { Refuse(); }
 
   const Address& peer_address() const override { return peer_.address; }
