@@ -2,7 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netdb.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -34,8 +33,12 @@ std::optional<NicAddress> ParseAddress(const std::string& text) {
 
 std::string ShortName(const std::string& name) { return name.substr(0, name.find('.')); }
 
+// tolower and strcasecmp ask the program's locale: in Turkish, i is no lower case of I.
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
 bool SameName(const std::string& a, const std::string& b) {
-  return strcasecmp(a.c_str(), b.c_str()) == 0;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char one, char other) { return Lower(one) == Lower(other); });
 }
 
 bool IsShort(const std::string& name) { return name.find('.') == std::string::npos; }
