@@ -29,8 +29,10 @@ bool IsUsable(const verbs::Interface& interface) {
 
 std::optional<verbs::Address> AddressOfInterface(const std::string& name,
                                                  const std::vector<verbs::Interface>& interfaces) {
-  for (const verbs::Interface& interface : interfaces) {
-    if (IsUsable(interface) && interface.name == name) return interface.address;
+  for (const auto field : {&verbs::Interface::label, &verbs::Interface::name}) {
+    for (const verbs::Interface& interface : interfaces) {
+      if (IsUsable(interface) && interface.*field == name) return interface.address;
+    }
   }
   return std::nullopt;
 }

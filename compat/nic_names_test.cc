@@ -11,7 +11,8 @@ namespace {
 verbs::Interface Make(const char* name, const char* address, bool loopback = false,
                       bool up = true) {
   verbs::Interface interface;
-  interface.name = name;
+  interface.label = name;
+  interface.name = interface.label.substr(0, interface.label.find(':'));
   interface.address = *verbs::Address::Parse(address);
   interface.loopback = loopback;
   interface.up = up;
@@ -53,6 +54,7 @@ class NicNamesTest : public ::testing::Test {
       Make("enp3s0", "2001:db8::1"),
       Make("enp3s0", "192.0.2.1"),
       Make("enp3s0", "192.0.2.3"),
+      Make("enp3s0:1", "192.0.2.7"),
       Make("down0", "192.0.2.9", false, false),
       Make("wlan0", "198.51.100.1"),
   };
@@ -62,6 +64,12 @@ TEST_F(NicNamesTest, NamesOfTheDefaultNic) {
   for (const char* name : {"soft0", "nic0", "nic", "VINIC", "VINIC0", "/dev/clanvi0"}) {
     EXPECT_EQ(AddressOf(name), "192.0.2.1") << name;
   }
+}
+
+TEST_F(NicNamesTest, AnAliasIsTheInterface) {
+  EXPECT_EQ(AddressOf("/dev/via_enp3s0:1"), "192.0.2.7");
+  EXPECT_EQ(AddressOf("/dev/via_enp3s0"), "192.0.2.1");
+  EXPECT_EQ(AddressOf("/dev/via_eth1"), "198.51.100.1");
 }
 
 TEST_F(NicNamesTest, Loopback) {

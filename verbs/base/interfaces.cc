@@ -47,14 +47,17 @@ std::optional<std::string> ReadFile(const char* path) {
   return text;
 }
 
-std::optional<Interface> InterfaceOf(const char* name, const sockaddr* name_address,
+// `label` is the interface's name or, of an IPv4 address that has a label of its own, that: by
+// convention it begins with the name and a colon.
+std::optional<Interface> InterfaceOf(const char* label, const sockaddr* label_address,
                                      unsigned flags) {
   const std::optional<Address> address =
-      Address::FromSockaddr(name_address, LengthOf(name_address));
+      Address::FromSockaddr(label_address, LengthOf(label_address));
   if (!address) return std::nullopt;
   Interface interface;
-  interface.name = name;
-  interface.index = if_nametoindex(name);
+  interface.label = label;
+  interface.name = interface.label.substr(0, interface.label.find(':'));
+  interface.index = if_nametoindex(interface.name.c_str());
   interface.address = *address;
   interface.loopback = (flags & IFF_LOOPBACK) != 0;
   interface.up = (flags & IFF_UP) != 0;
@@ -98,10 +101,15 @@ bool HasAddress(const Interfaces& interfaces, const Address& address) {
 }
 
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name) {
+  const auto rank = [name](const Interface& interface) {
+    return (interface.address.family() == AF_INET ? 2 : 0) + (interface.label == name ? 1 : 0);
+  };
+  const Interface* best = nullptr;
   for (const Interface& interface : interfaces) {
-    if (interface.name == name) return interface.address;
+    if (interface.label != name && interface.name != name) continue;
+    if (best == nullptr || rank(interface) > rank(*best)) best = &interface;
   }
-  return std::nullopt;
+  return best != nullptr ? std::optional(best->address) : std::nullopt;
 }
 
 std::optional<Address> DefaultAddress(const Interfaces& interfaces) {

@@ -17,6 +17,7 @@ namespace viaduct::verbs {
 // One address of one interface.
 struct Interface {
   std::string name;
+  std::string label;   // the name, or that of an alias ("eth0:1") for its IPv4 address
   uint32_t index = 0;  // the kernel's, from 1
   Address address;
   bool loopback = false;
@@ -33,7 +34,8 @@ std::optional<Interfaces> ListInterfaces();
 // Whether one of the interfaces has that address, up or not.
 bool HasAddress(const Interfaces& interfaces, const Address& address);
 
-// The first address of that interface, up or not; null if there is no such interface.
+// The first address of that interface, up or not, or of that alias; null: there is none. IPv4 comes
+// first, and an address without an alias of its own before one with it.
 std::optional<Address> InterfaceAddress(const Interfaces& interfaces, absl::string_view name);
 
 // The address of the interface of the IPv4 default route, or 127.0.0.1. Null as in ListInterfaces.

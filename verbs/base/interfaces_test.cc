@@ -66,6 +66,19 @@ TEST(Interfaces, ThoseWithIpv4AreKnownWithoutNetlink) {
   }
 }
 
+TEST(Interfaces, AnAliasHasItsOwnAddress) {
+  Interface alias, own, six;
+  alias.name = own.name = own.label = six.name = six.label = "eth0";
+  alias.label = "eth0:1";
+  alias.address = *Address::Parse("192.0.2.1");
+  own.address = *Address::Parse("192.0.2.2");
+  six.address = *Address::Parse("2001:db8::1");
+  EXPECT_EQ(InterfaceAddress({alias, own, six}, "eth0:1"), alias.address);
+  EXPECT_EQ(InterfaceAddress({alias, own, six}, "eth0"), own.address);
+  EXPECT_EQ(InterfaceAddress({alias, six}, "eth0"), alias.address);
+  EXPECT_EQ(InterfaceAddress({six}, "eth0"), six.address);
+}
+
 TEST(Interfaces, UnknownNamesHaveNoAddress) {
   const Interfaces all = All();
   EXPECT_FALSE(InterfaceAddress(all, "no-such-one"));
