@@ -78,7 +78,8 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
     queue.cq()->OnEntry();
     return true;
   }
-  if (queue.notifies().pending()) ServeNotifies();
+  // A callback that waits at the other queue has armed the device, which has told of this one now.
+  if (sends_.notifies().pending() || receives_.notifies().pending()) ServeNotifies();
   return false;
 }
 
