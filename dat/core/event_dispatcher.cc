@@ -304,12 +304,17 @@ bool EventDispatcher::WaitsFor(uint32_t threshold) {
 }
 
 void EventDispatcher::PassOn(uint64_t seen) {
-  bool news;
+  bool came, news, overflows;
   {
     const PassLockHolder lock(&queue_->lock());
+    // A wait that was refused in its sleep has not taken what it was woken for.
+    came = takes_all() ? HarvestLocked() : HarvestSomeLocked();
+    overflows = OverflowsLocked();
     news = notices_ != seen;
   }
+  if (came) WakeWaiters(0);
   Tell(news, /*polled=*/true);
+  if (overflows) ReportOverflow();
 }
 
 Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {

@@ -136,6 +136,8 @@ verbs::ParkResult Notifier::ParkAt(EventDispatcher& busy, const Waiter& self,
   if (self.told.load(std::memory_order_relaxed)) return verbs::ParkResult::kUnparked;
   switch (queue.Wait(deadline, wakes)) {
     case verbs::WaitResult::kReady:
+      busy.Look();  // also if the waiter has been told of something else, which ends its wait
+      break;
     case verbs::WaitResult::kWoken:
       break;
     case verbs::WaitResult::kInterrupted:
