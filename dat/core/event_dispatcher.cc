@@ -280,19 +280,23 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     progress.last_notices = notices_;
   }
   const bool waits_for_several = options.exclusive && options.threshold > 1;
-  bool decided = false;
+  bool decided = false, took = false;
   // Runs also if the thread is cancelled in its sleep: then nobody knows what it has seen.
   const absl::Cleanup leave = [&] {
     if (waits_for_several) WaitsFor(0);
     // A full fence: either SetNotifier sees that nobody waits, or this thread sees the notifier.
     if (options.exclusive) owned_.exchange(false);
-    if (watched()) [[unlikely]]
+    if (watched()) [[unlikely]] {
       PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
+      // A wait that was refused in its sleep has not taken what it was woken for.
+      if (!took) Look();
+    }
   };
   if (waits_for_several && !WaitsFor(options.threshold)) return InvalidParameter(3);
   const Error error = WaitCounted(deadline, options.interruptible, refusals,
                                   [&] { return Take(options, event, more, &progress); });
   decided = true;
+  took = error.ok();
   return error;
 }
 
@@ -304,17 +308,12 @@ bool EventDispatcher::WaitsFor(uint32_t threshold) {
 }
 
 void EventDispatcher::PassOn(uint64_t seen) {
-  bool came, news, overflows;
+  bool news;
   {
     const PassLockHolder lock(&queue_->lock());
-    // A wait that was refused in its sleep has not taken what it was woken for.
-    came = takes_all() ? HarvestLocked() : HarvestSomeLocked();
-    overflows = OverflowsLocked();
     news = notices_ != seen;
   }
-  if (came) WakeWaiters(0);
   Tell(news, /*polled=*/true);
-  if (overflows) ReportOverflow();
 }
 
 Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {
