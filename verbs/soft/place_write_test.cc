@@ -79,7 +79,7 @@ TEST_F(PlaceWriteTest, TheLastEightBytesComeLastAndInOrder) {
         EXPECT_EQ(piece.to, memory_ + end - n + piece.at);
         if (piece.at < tail) {
           EXPECT_EQ(piece.n, tail);
-        } else {  // one store
+        } else {  // one word
           EXPECT_TRUE(piece.n == 1 || piece.n == 2 || piece.n == 4 || piece.n == 8) << piece.n;
           EXPECT_EQ(reinterpret_cast<uintptr_t>(piece.to) % piece.n, 0u);
         }
@@ -90,7 +90,7 @@ TEST_F(PlaceWriteTest, TheLastEightBytesComeLastAndInOrder) {
   }
 }
 
-TEST_F(PlaceWriteTest, AnAlignedFlagIsOneStore) {
+TEST_F(PlaceWriteTest, AnAlignedFlagIsOneWord) {
   EXPECT_EQ(PiecesOf(64, 128).size(), 2u);
   EXPECT_EQ(PiecesOf(8, 128).size(), 1u);
   EXPECT_EQ(PiecesOf(4, 132).size(), 1u);
