@@ -213,8 +213,9 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   Inbound Invalidate(Key key);
 
   // A write: PlaceWrite for each piece, then FinishWrite with the total length. FinishWrite may
-  // return kHeld if there is immediate data.
-  template <typename Copy>
+  // return kHeld if there is immediate data. A piece is copied in two parts, of which the last goes
+  // by a place of ours.
+  template <typename Copy>  // copy(to, at, bytes), `at` counting from 0
   Inbound PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate, Copy&& copy);
   Inbound FinishWrite(uint32_t length, const Trailer& trailer);
   // Immediate data that arrive after their write, which FinishWrite has finished without them;

@@ -2,6 +2,8 @@
 #ifndef VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
 #define VIADUCT_VERBS_SOFT_QUEUE_PAIR_INLINE_H_
 
+#include <cstring>
+
 #include "verbs/soft/queue_pair.h"
 
 namespace viaduct::verbs {
@@ -168,6 +170,34 @@ inline uint32_t WordBytes(const unsigned char* begin, uint32_t n) {
   return 1;
 }
 
+// Stores `n` bytes at `to` in their order, each word once: some thread may watch it, and reset it
+// as soon as it changes, which a second store would undo.
+inline void StoreInOrder(unsigned char* to, const unsigned char* from, uint32_t n) {
+  const auto store = [&]<typename Word>(Word word) {
+    std::memcpy(&word, from, sizeof word);
+    __atomic_store_n(reinterpret_cast<Word*>(to), word, __ATOMIC_RELEASE);
+  };
+  while (n != 0) {
+    const uint32_t bytes = WordBytes(to, n);
+    switch (bytes) {
+      case 8:
+        store(uint64_t{0});
+        break;
+      case 4:
+        store(uint32_t{0});
+        break;
+      case 2:
+        store(uint16_t{0});
+        break;
+      default:
+        store(uint8_t{0});
+    }
+    to += bytes;
+    from += bytes;
+    n -= bytes;
+  }
+}
+
 template <typename Copy>
 Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool has_immediate,
                                   Copy&& copy) {
@@ -184,14 +214,12 @@ Inbound SoftQueuePair::PlaceWrite(Key key, uint64_t address, uint32_t n, bool ha
   // Programs spin on a flag at the end, of up to 8 bytes and not always aligned, so the last 8
   // bytes become visible last and in their order. A single copy has no such order: libc's copy of
   // some kilobytes stores the beginning last.
-  uint32_t at = n > kFlagBytes ? n - kFlagBytes : 0;
-  if (at != 0) copy(memory, uint64_t{0}, at);
-  do {
-    std::atomic_thread_fence(std::memory_order_release);  // orders the earlier pieces, too
-    const uint32_t word = WordBytes(memory + at, n - at);
-    copy(memory + at, uint64_t{at}, word);
-    at += word;
-  } while (at != n);
+  const uint32_t last = n < kFlagBytes ? n : kFlagBytes;
+  const uint32_t ahead = n - last;
+  if (ahead != 0) copy(memory, uint64_t{0}, ahead);
+  unsigned char flag[kFlagBytes];
+  copy(flag, uint64_t{ahead}, last);
+  StoreInOrder(memory + ahead, flag, last);
   return Inbound::kOk;
 }
 

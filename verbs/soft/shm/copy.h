@@ -10,8 +10,7 @@
 
 namespace viaduct::verbs::shm {
 
-// 0..64 bytes without a call: overlapping moves of one size class, exact at both ends. A word of
-// 2, 4 or 8 bytes is written by one store, since some thread may watch it.
+// 0..64 bytes without a call: overlapping moves of one size class, exact at both ends.
 inline void CopySmall(unsigned char* to, const unsigned char* from, uint32_t n) {
   if (n >= 32) {
     unsigned char tail[32];

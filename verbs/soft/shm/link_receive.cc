@@ -138,15 +138,6 @@ inline bool ShmLink::PieceIsValid(const Word& word) const {
 inline void ShmLink::ReadBody(uint64_t position, uint32_t at, unsigned char* to, uint32_t n) const {
   position += at / kBodyBytes;
   uint32_t within = at % kBodyBytes;
-  // A word that spans two slots is put together first and written by one store: some thread may
-  // watch it.
-  unsigned char word[8];
-  if (n <= sizeof word && n > kBodyBytes - within) [[unlikely]] {
-    const uint32_t part = kBodyBytes - within;
-    std::memcpy(word, rx_[position % kSlots].body + within, part);
-    std::memcpy(word + part, rx_[(position + 1) % kSlots].body, n - part);
-    return CopySmall(to, word, n);
-  }
   while (n > kBodyBytes - within) {
     const uint32_t part = kBodyBytes - within;
     CopySmall(to, rx_[position % kSlots].body + within, part);
