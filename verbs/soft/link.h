@@ -45,8 +45,8 @@ class Link {
   // Under the inbound lock. A write that has arrived in full and waits for its receive is not open.
   virtual OpenWrite open_write() const { return OpenWrite::kNone; }
 
-  // Under all locks of the pair, which is entering Error: completes requests that the peer has
-  // confirmed and no Poll has noticed yet.
+  // Under the inbound and the send lock, when the connection ends: completes requests that the peer
+  // has confirmed and no Poll has noticed yet.
   virtual void TakeConfirmed() {}
 
   // The sink's OnConnected has returned; Poll is called from now on.

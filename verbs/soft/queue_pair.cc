@@ -525,12 +525,25 @@ void SoftQueuePair::CheckTaken(const Attachment& attachment) ABSL_NO_THREAD_SAFE
     home_.MarkReady(attachments_[0], SoftCompletionQueue::News::kArrival);
     return;
   }
-  const Link* const link = link_.load(std::memory_order_relaxed);
-  const bool unanswered = incomplete_.load(std::memory_order_relaxed) != 0;
-  if (link != nullptr && (link->AllTaken() || unanswered)) {
+  Link* const link = link_.load(std::memory_order_relaxed);
+  if (link != nullptr && (link->AllTaken() || LeftUnanswered(*link))) {
     FailWith(DisconnectCause::kPeer, Status::kFlushed, Status::kSuccess);
   }
   if (!attachment.home) home_.lock().Unlock();
+}
+
+bool SoftQueuePair::LeftUnanswered(Link& link) {
+  if (incomplete_.load(std::memory_order_acquire) == 0) return false;
+  // The link may not know a request yet that is being emitted, and whose confirmation has come.
+  if (!send_lock_.TryLock()) {
+    LookLater();
+    return false;
+  }
+  link.TakeConfirmed();
+  send_lock_.Unlock();
+  if (incomplete_.load(std::memory_order_relaxed) != 0) return true;
+  NotifyAll();
+  return false;
 }
 
 void SoftQueuePair::Flush() {

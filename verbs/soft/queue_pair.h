@@ -360,6 +360,8 @@ class SoftQueuePair final : public QueuePair, public OnBlocks {
   void AwaitTaken(uint64_t connection);
   void EndUnlessTaken(uint64_t connection, uint64_t taken);
   void CheckTaken(const Attachment& attachment);
+  // Under the inbound lock, when the peer has left: a request of this side gets no answer any more.
+  bool LeftUnanswered(Link& link);
   // Fails the connection and tells the peer why.
   Inbound Break(Status verdict_for_peer);
   void FailWith(DisconnectCause cause, Status verdict, Status verdict_for_peer);
