@@ -119,7 +119,8 @@ inline void CompletionCore::Dispatch(const ibv_wc& completion, Completion* out, 
   }
   Connection& connection = *WorkId::ConnectionOf(completion.wr_id);
   const Direction direction = WorkId::DirectionOf(completion.wr_id);
-  if (*taken == n || !connection.CompleteInTurn(direction, completion, out, taken)) {
+  if (*taken == n || first_ != nullptr ||
+      !connection.CompleteInTurn(direction, completion, out, taken)) {
     connection.Complete(direction, completion);
   }
 }
@@ -151,13 +152,15 @@ bool CompletionCore::Harvest() {
   return HarvestTo(nullptr, 0, &taken);
 }
 
-void CompletionCore::List(WorkQueue& queue) {
+void CompletionCore::List(Direction direction, WorkQueue& queue) {
   ++listed_;
   if (queue.Has(WorkQueue::kListed)) return;
   queue.Set(WorkQueue::kListed);
-  queue.next_listed = nullptr;
-  (last_ != nullptr ? last_->next_listed : first_) = &queue;
-  last_ = &queue;
+  WorkQueue* const before = direction == kSends ? last_sends_ : last_;
+  WorkQueue*& link = before != nullptr ? before->next_listed : first_;
+  queue.next_listed = std::exchange(link, &queue);
+  if (direction == kSends) last_sends_ = &queue;
+  if (last_ == before) last_ = &queue;
 }
 
 void CompletionCore::Unlist(WorkQueue& queue) {
@@ -166,6 +169,7 @@ void CompletionCore::Unlist(WorkQueue& queue) {
   for (WorkQueue* at = first_; at != &queue; at = at->next_listed) before = at;
   (before != nullptr ? before->next_listed : first_) = queue.next_listed;
   if (last_ == &queue) last_ = before;
+  if (last_sends_ == &queue) last_sends_ = before;
   queue.Clear(WorkQueue::kListed);
 }
 

@@ -28,6 +28,7 @@
 #include "verbs/device.h"
 #include "verbs/rdma/completion_channel.h"
 #include "verbs/rdma/device.h"
+#include "verbs/rdma/work_id.h"
 #include "verbs/rdma/work_queue.h"
 
 namespace viaduct::verbs::rdma {
@@ -53,8 +54,9 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   PassLock lock;
   // Takes what the device has completed; true if there was anything.
   bool Harvest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
-  // Adds `queue` to the list of those that have completions to reap.
-  void List(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  // Adds `queue` to the list of those that have completions to reap. Send queues stand before all
+  // receive queues: a message that was received may answer one that was sent.
+  void List(Direction direction, WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) { return first_ != nullptr; }
   int Reap(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
@@ -91,9 +93,10 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
 
   int ReserveLocked(uint32_t entries) ABSL_EXCLUSIVE_LOCKS_REQUIRED(reserve_mutex_);
   // Passes a completion to its connection or other owner, or straight to `out` as in HarvestTo.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE static void Dispatch(const ibv_wc& completion, Completion* out,
-                                                    int n, int* taken);
-  // As Harvest, but up to `n` completions go straight to `out`; `*taken` says how many.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Dispatch(const ibv_wc& completion, Completion* out, int n,
+                                             int* taken) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
+  // As Harvest, but up to `n` completions go straight to `out`, as long as they need not wait
+  // behind one that is listed; `*taken` says how many.
   ABSL_ATTRIBUTE_ALWAYS_INLINE bool HarvestTo(Completion* out, int n, int* taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void NoteFailedPoll(Queue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
@@ -123,7 +126,8 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   std::atomic<int> queue_count_{0};
   WorkQueue* first_ ABSL_GUARDED_BY(lock) = nullptr;
   WorkQueue* last_ ABSL_GUARDED_BY(lock) = nullptr;
-  uint64_t listed_ ABSL_GUARDED_BY(lock) = 0;  // counts the calls of List
+  WorkQueue* last_sends_ ABSL_GUARDED_BY(lock) = nullptr;  // the last send queue in that list
+  uint64_t listed_ ABSL_GUARDED_BY(lock) = 0;              // counts the calls of List
   std::atomic<uint64_t> polls_{0};
   std::atomic<uint32_t> wakes_{0};
   std::atomic<uint32_t> news_{0};  // the futex that waiters sleep on

@@ -427,7 +427,7 @@ void Connection::Release(Direction direction, Unfinished unfinished) {
       if (flushed == nullptr) flushed = &record;
     }
     if (flushed != nullptr) queue->FlushDoneBehind(*flushed);
-    if (queue->HasNews()) core->List(*queue);
+    if (queue->HasNews()) core->List(direction, *queue);
   }
   core->Notify();
 }

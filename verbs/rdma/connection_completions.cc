@@ -188,7 +188,7 @@ void Connection::Finish(Direction direction, WorkQueue& queue,
   options().domain->bounces().GiveBack(record.bounce);
   queue.Done(record, record.status);
   if (record.status != Status::kSuccess) queue.FlushDoneBehind(record);
-  if (queue.HasNews()) options().queues[direction]->List(queue);
+  if (queue.HasNews()) options().queues[direction]->List(direction, queue);
   if (direction == kSends) CheckTurn(queue);
 }
 
@@ -280,7 +280,7 @@ void Connection::ReceiveBounced(WorkQueue& queue,
   if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
     const Status status = CopyBounced(queue, *record, slot, completion);
     queue.Done(*record, record->VerdictOr(status));
-    if (queue.HasNews()) options().queues[kReceives]->List(queue);
+    if (queue.HasNews()) options().queues[kReceives]->List(kReceives, queue);
   } else {
     dropped_.fetch_add(1);
     SignalOfPeer(ConnectionOwner::kDropped);

@@ -172,7 +172,7 @@ void RdmaQueuePair::FlushAll() {
     for (WorkRecord* record; (record = receives_.OldestOpen()) != nullptr;) {
       receives_.Done(*record, Status::kFlushed);
     }
-    if (receives_.HasNews()) core(kReceives).List(receives_);
+    if (receives_.HasNews()) core(kReceives).List(kReceives, receives_);
   }
   core(kReceives).Notify();
 }

@@ -333,7 +333,7 @@ void RdmaQueuePair::Established(Connection& connection, const CmEvent& event) {
     connection.SetFramed(framed);
     receives_.Clear(WorkQueue::kGated);
     news = receives_.HasNews();
-    if (news) core(kReceives).List(receives_);
+    if (news) core(kReceives).List(kReceives, receives_);
   }
   if (news) core(kReceives).Notify();
 }

@@ -41,7 +41,7 @@ PostResult RdmaQueuePair::PostDone(WorkQueue& queue, Direction direction, const 
     PassLockHolder guard(&core(direction).lock);
     queue.Publish();
     queue.Done(record, status);
-    if (queue.HasNews()) core(direction).List(queue);
+    if (queue.HasNews()) core(direction).List(direction, queue);
   }
   core(direction).Notify();
   return PostResult::kOk;
