@@ -65,7 +65,10 @@ class Taker {
   // srq_soft_hw is the initial value of the soft watermark that dat_ep_set_watermark changes.
   bool Watermark(AskedAttributes* asked) const {
     if (!Has(DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW)) return true;
-    const uint32_t most = std::min(device_.max_requests_per_queue, AskedAttributes::kMaxSoftHigh);
+    // It counts receives of a shared queue.
+    const uint32_t most =
+        std::min(std::max(device_.max_requests_per_queue, device_.max_shared_receives),
+                 AskedAttributes::kMaxSoftHigh);
     uint32_t limit = 0;
     if (attributes_.srq_soft_hw != DAT_HW_DEFAULT &&
         !TakeCount(attributes_.srq_soft_hw, most, &limit, 0)) {
@@ -85,8 +88,7 @@ class Taker {
                  &engine->max_sends, preset.max_sends) &&
            Count(DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, attributes_.max_recv_iov, segments,
                  &engine->max_receive_segments, preset.max_receive_segments) &&
-           Count(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, attributes_.max_request_iov, segments,
-                 &engine->max_send_segments, preset.max_send_segments) &&
+           RequestSegments(segments, engine, preset.max_send_segments) &&
            Count(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN, attributes_.max_rdma_read_in,
                  device_.max_reads_in, &engine->max_reads_in, 0) &&
            Count(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT, attributes_.max_rdma_read_out,
@@ -103,7 +105,19 @@ class Taker {
              uint32_t preset) const {
     return !Has(field) || TakeCount(asked, limit, engine, preset);
   }
-  // Sends, writes and reads share a queue, so the largest of their three limits applies.
+  // Sends, writes and reads share a queue, so the largest of their three limits applies, also of
+  // those that the mask does not name.
+  bool RequestSegments(uint32_t limit, core::EndpointAttributes* engine, uint32_t preset) const {
+    const bool all =
+        Has(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV) && Has(DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV);
+    const uint32_t before = all ? 0 : engine->max_send_segments;
+    if (!Count(DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV, attributes_.max_request_iov, limit,
+               &engine->max_send_segments, preset)) {
+      return false;
+    }
+    engine->max_send_segments = std::max(engine->max_send_segments, before);
+    return true;
+  }
   bool RdmaSegments(DAT_EP_PARAM_MASK field, DAT_COUNT asked, uint32_t limit,
                     core::EndpointAttributes* engine) const {
     uint32_t segments = 0;

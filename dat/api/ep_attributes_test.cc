@@ -27,7 +27,7 @@ class EpAttributes : public ::testing::Test {
     ShowAttributes(engine_, asked_, device_, &shown);
     return shown;
   }
-  const verbs::DeviceAttributes device_ = Device();
+  verbs::DeviceAttributes device_ = Device();
   core::EndpointAttributes engine_;
   AskedAttributes asked_;
 };
@@ -65,6 +65,31 @@ TEST_F(EpAttributes, TheMostSegmentsOfAnyRequestCount) {
     ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
     EXPECT_EQ(Show().max_request_iov, 9);
   }
+}
+
+// dat_ep_modify of one of the limits leaves the others what they were.
+TEST_F(EpAttributes, WhatTheMaskDoesNotNameKeepsItsSegments) {
+  DAT_EP_ATTR asked = {};
+  asked.max_request_iov = 4;
+  asked.max_rdma_write_iov = 16;
+  asked.max_rdma_read_iov = 1;
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  ASSERT_EQ(Apply(asked, DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(Show().max_rdma_write_iov, 16);
+  asked.max_rdma_write_iov = 2;
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(Show().max_rdma_write_iov, 4) << "all are named";
+}
+
+// It counts what a message has taken from a shared queue, which may be longer than an endpoint's.
+TEST_F(EpAttributes, TheSoftWatermarkMayBeAsHighAsASharedQueueIsLong) {
+  device_.max_shared_receives = 3000;
+  DAT_EP_ATTR asked = {};
+  asked.srq_soft_hw = 3000;
+  ASSERT_EQ(Apply(asked), DAT_RETURN{DAT_SUCCESS});
+  EXPECT_EQ(Show().srq_soft_hw, 3000);
+  asked.srq_soft_hw = 3001;
+  EXPECT_NE(Apply(asked), DAT_RETURN{DAT_SUCCESS});
 }
 
 TEST_F(EpAttributes, TheDefaultIsNoMoreThanTheDeviceHas) {
