@@ -21,6 +21,14 @@ core::EndpointProfile ProfileOf(const core::ConnectionRequest& request) {
   return request.header() ? request.header()->profile : core::EndpointProfile();
 }
 
+// A request that a VIPL program may answer, or null. The engine's handles are also DAT's, and only
+// adapters that DAT has opened have a face word.
+core::Ref<core::ConnectionRequest> ShareRequest(VIP_CONN_HANDLE handle) {
+  core::Ref<core::ConnectionRequest> request = core::ShareObject<core::ConnectionRequest>(handle);
+  const bool vipls = request && request->adapter().face_word() == 0;
+  return vipls ? request : core::Ref<core::ConnectionRequest>();
+}
+
 }  // namespace
 
 Turn Vi::TakeTurn(Turns::Use use) {
@@ -86,8 +94,7 @@ VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters pa
 }
 
 VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
-  const core::Ref<core::ConnectionRequest> request =
-      core::ShareObject<core::ConnectionRequest>(handle);
+  const core::Ref<core::ConnectionRequest> request = ShareRequest(handle);
   if (!request) return VIP_INVALID_PARAMETER;
   const Turn turn = TakeTurn(Turns::Use::kConnect);
   const VIP_RETURN may = CheckTurn(turn, compat::ViCall::kConnectAccept);
@@ -144,6 +151,7 @@ using core::Ref;
 using core::ShareObject;
 using viaduct::vipl::Control;
 using viaduct::vipl::Nic;
+using viaduct::vipl::ShareRequest;
 using viaduct::vipl::ShareVi;
 using viaduct::vipl::Vi;
 using viaduct::vipl::WaitControl;
@@ -263,7 +271,7 @@ VIPL_EXPORT VIP_RETURN VipConnectAccept(VIP_CONN_HANDLE ConnHandle, VIP_VI_HANDL
 
 VIPL_EXPORT VIP_RETURN VipConnectReject(VIP_CONN_HANDLE ConnHandle) {
   return Control([&]() -> VIP_RETURN {
-    const Ref<core::ConnectionRequest> request = ShareObject<core::ConnectionRequest>(ConnHandle);
+    const Ref<core::ConnectionRequest> request = ShareRequest(ConnHandle);
     return request ? compat::ResultOf(request->Reject({})) : VIP_INVALID_PARAMETER;
   });
 }

@@ -2,38 +2,53 @@
 #include <optional>
 
 #include "dat/api/face.h"
+#include "dat/core/connection_request.h"
+#include "dat/core/endpoint.h"
+#include "dat/core/memory_region.h"
+#include "dat/core/memory_window.h"
+#include "dat/core/notifier.h"
+#include "dat/core/protection_zone.h"
+#include "dat/core/service_point.h"
+#include "dat/core/shared_receive_queue.h"
 
 namespace viaduct::dat {
 namespace {
 
 constexpr DAT_RETURN kBadObject = BadHandle(DAT_INVALID_HANDLE1);
 
-std::optional<DAT_HANDLE_TYPE> TypeOf(core::ObjectType type) {
-  switch (type) {
+template <typename T>
+std::optional<DAT_HANDLE_TYPE> IfDats(const core::Object& object,
+                                      std::optional<DAT_HANDLE_TYPE> type) {
+  return IsDats(static_cast<const T&>(object)) ? type : std::nullopt;
+}
+
+// Null: the object is VIPL's, or the header has no such type.
+std::optional<DAT_HANDLE_TYPE> TypeOf(const core::Object& object) {
+  switch (object.type()) {
     case core::ObjectType::kAdapter:
-      return DAT_HANDLE_TYPE_IA;
+      return IfDats<core::InterfaceAdapter>(object, DAT_HANDLE_TYPE_IA);
     case core::ObjectType::kProtectionZone:
-      return DAT_HANDLE_TYPE_PZ;
+      return IfDats<core::ProtectionZone>(object, DAT_HANDLE_TYPE_PZ);
     case core::ObjectType::kMemoryRegion:
-      return DAT_HANDLE_TYPE_LMR;
+      return IfDats<core::MemoryRegion>(object, DAT_HANDLE_TYPE_LMR);
     case core::ObjectType::kEventDispatcher:
-      return DAT_HANDLE_TYPE_EVD;
+      return IfDats<core::EventDispatcher>(object, DAT_HANDLE_TYPE_EVD);
     case core::ObjectType::kEndpoint:
-      return DAT_HANDLE_TYPE_EP;
+      return IfDats<core::Endpoint>(object, DAT_HANDLE_TYPE_EP);
     case core::ObjectType::kPublicServicePoint:
-      return DAT_HANDLE_TYPE_PSP;
+      return IfDats<core::ServicePoint>(object, DAT_HANDLE_TYPE_PSP);
     case core::ObjectType::kReservedServicePoint:
-      return DAT_HANDLE_TYPE_RSP;
+      return IfDats<core::ServicePoint>(object, DAT_HANDLE_TYPE_RSP);
     case core::ObjectType::kConnectionRequest:
-      return DAT_HANDLE_TYPE_CR;
+      return IfDats<core::ConnectionRequest>(object, DAT_HANDLE_TYPE_CR);
     case core::ObjectType::kCommonServicePoint:
-      return kCommonPoint;
+      return IfDats<core::ServicePoint>(object, kCommonPoint);
     case core::ObjectType::kNotifier:
-      return DAT_HANDLE_TYPE_CNO;
+      return IfDats<core::Notifier>(object, DAT_HANDLE_TYPE_CNO);
     case core::ObjectType::kSharedReceiveQueue:
-      return DAT_HANDLE_TYPE_SRQ;
+      return IfDats<core::SharedReceiveQueue>(object, DAT_HANDLE_TYPE_SRQ);
     case core::ObjectType::kMemoryWindow:
-      return DAT_HANDLE_TYPE_RMR;
+      return IfDats<core::MemoryWindow>(object, DAT_HANDLE_TYPE_RMR);
     case core::ObjectType::kNone:
     case core::ObjectType::kNic:  // VIPL's, in the same table
     case core::ObjectType::kVi:
@@ -48,9 +63,8 @@ template <typename Use>
 DAT_RETURN OnObject(DAT_HANDLE handle, const Use& use) {
   return Protected([&]() -> DAT_RETURN {
     const verbs::EpochGuard guard;
-    const core::ObjectType type = core::HandleTable::TypeOf(handle);
-    core::Object* object = TypeOf(type) ? core::HandleTable::Find(handle, type) : nullptr;
-    return object != nullptr ? use(*object) : kBadObject;
+    core::Object* object = core::HandleTable::Find(handle, core::HandleTable::TypeOf(handle));
+    return object != nullptr && TypeOf(*object) ? use(*object) : kBadObject;
   });
 }
 
@@ -74,7 +88,7 @@ DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT* context)
 DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE* handle_type) {
   return OnObject(dat_handle, [&](core::Object& object) -> DAT_RETURN {
     if (handle_type == nullptr) return BadParameter(2);
-    *handle_type = *TypeOf(object.type());
+    *handle_type = *TypeOf(object);
     return DAT_SUCCESS;
   });
 }

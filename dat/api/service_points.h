@@ -8,7 +8,8 @@
 namespace viaduct::dat {
 
 inline core::Ref<core::ServicePoint> SharePoint(DAT_HANDLE handle, core::ObjectType type) {
-  return core::ShareObject<core::ServicePoint>(handle, type);
+  core::Ref<core::ServicePoint> point = core::ShareObject<core::ServicePoint>(handle, type);
+  return point && IsDats(*point) ? point : core::Ref<core::ServicePoint>();
 }
 
 // The dispatcher that connection requests go to, or null.

@@ -68,6 +68,7 @@ TEST(Cross, AViplClientReachesADatServer) {
           DAT_CR_PARAM shown;
           const DAT_CR_HANDLE request = dat.NextRequest(&shown);
           EXPECT_EQ(shown.private_data_size, 0) << "the engine's header is not the consumer's";
+          EXPECT_EQ(VipConnectReject(request), VIP_INVALID_PARAMETER) << "DAT's to answer";
           dat.Accept(request);
           EXPECT_EQ(dat.NextMessage(), "from vipl");
           dat.Send("from dat");
@@ -246,6 +247,9 @@ TEST(Cross, HandlesAreNotExchanged) {
     ASSERT_EQ(VipCreatePtag(side.nic.handle, &tag), VIP_SUCCESS);
     DAT_PZ_PARAM zone;
     EXPECT_EQ(DAT_GET_TYPE(dat_pz_query(tag, DAT_PZ_FIELD_ALL, &zone)),
+              static_cast<DAT_UINT32>(DAT_INVALID_HANDLE));
+    DAT_HANDLE_TYPE type;
+    EXPECT_EQ(DAT_GET_TYPE(dat_get_handle_type(tag, &type)),
               static_cast<DAT_UINT32>(DAT_INVALID_HANDLE));
   });
 }
