@@ -166,12 +166,10 @@ const char* Find(const Row (&rows)[kRows], Version version, uint32_t number) {
 
 }  // namespace
 
-std::optional<ErrorNames> NamesOf(Version version, uint32_t value) {
+ErrorNames NamesOf(Version version, uint32_t value) {
   const uint32_t subtype = value & kSubtypeBits;
-  const ErrorNames names = {Find(kTypes, version, (value >> kTypeShift) & kTypeBits),
-                            subtype == 0 ? "" : Find(kSubtypes, version, subtype)};
-  if (names.type == nullptr || names.subtype == nullptr) return std::nullopt;
-  return names;
+  return {Find(kTypes, version, (value >> kTypeShift) & kTypeBits),
+          subtype == 0 ? "" : Find(kSubtypes, version, subtype)};
 }
 
 }  // namespace viaduct::dat

@@ -4,7 +4,6 @@
 #define VIADUCT_DAT_API_ERROR_NAMES_H_
 
 #include <cstdint>
-#include <optional>
 
 namespace viaduct::dat {
 
@@ -12,13 +11,13 @@ enum class Version { k12, k20 };
 
 // Names of enumerators in the version's dat_error.h, prefix included. The strings are static.
 struct ErrorNames {
-  const char* type;
-  const char* subtype;  // "" if the value has none
+  const char* type;     // null if the version does not define it
+  const char* subtype;  // the same; "" if the value has none
 };
 
-// Nullopt if the version does not define the value's type or subtype. The class bits are ignored:
-// DAT_INVALID_STATE alone and a returned error of that type have the same name.
-std::optional<ErrorNames> NamesOf(Version version, uint32_t value);
+// The class bits are ignored: DAT_INVALID_STATE alone and a returned error of that type have the
+// same name.
+ErrorNames NamesOf(Version version, uint32_t value);
 
 }  // namespace viaduct::dat
 

@@ -6,12 +6,14 @@ namespace viaduct::dat {
 
 DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message, const char** minor_message) {
   if (major_message == nullptr) return BadParameter(2);
-  const std::optional<ErrorNames> names = NamesOf(kVersion, value);
-  if (!names) return BadParameter(1);
-  *major_message = names->type;
+  const ErrorNames names = NamesOf(kVersion, value);
+  // OFED's words: its dtest and dapltest print both strings whatever this returns.
+  *major_message = names.type != nullptr ? names.type : "unknown error";
   // OFED's dat_strerror_extension, an inline function of its header, asks for the first one only.
-  if (minor_message != nullptr) *minor_message = names->subtype;
-  return DAT_SUCCESS;
+  if (minor_message != nullptr) {
+    *minor_message = names.subtype != nullptr ? names.subtype : "unknown minor error";
+  }
+  return names.type != nullptr && names.subtype != nullptr ? DAT_SUCCESS : BadParameter(1);
 }
 
 }  // namespace viaduct::dat

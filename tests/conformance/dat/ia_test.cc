@@ -35,10 +35,15 @@ TEST(StrError, C006_NamesAndUnknownValues) {
     Must(dat_strerror(DAT_SUCCESS, &type, &subtype));
     EXPECT_STREQ(type, "DAT_SUCCESS");
     EXPECT_STREQ(subtype, "");
+    // Programs print both strings whatever the call returns.
     EXPECT_TRUE(
         Fails(dat_strerror(0x0fff0000, &type, &subtype), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
+    EXPECT_STREQ(type, "unknown error");
+    EXPECT_STREQ(subtype, "");
     EXPECT_TRUE(Fails(dat_strerror(DAT_INVALID_STATE | 0xffff, &type, &subtype),
                       DAT_INVALID_PARAMETER, DAT_INVALID_ARG1));
+    EXPECT_STREQ(type, "DAT_INVALID_STATE");
+    EXPECT_STREQ(subtype, "unknown minor error");
     EXPECT_TRUE(Fails(dat_strerror(0, nullptr, &subtype), DAT_INVALID_PARAMETER));
     Must(dat_strerror(DAT_TIMEOUT_EXPIRED, &type, nullptr));
     EXPECT_STREQ(type, "DAT_TIMEOUT_EXPIRED");
