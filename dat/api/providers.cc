@@ -44,6 +44,7 @@ struct Library {
   void* handle = nullptr;  // of dlopen
   DAT_PROVIDER_FINI_FUNC fini = nullptr;
   int adapters = 0;
+  bool stays = false;  // it has no init, and registers only when it is loaded first
 };
 
 struct Adapter {
@@ -72,7 +73,7 @@ struct Providers {
   Adapters adapters ABSL_GUARDED_BY(g_lock);
 };
 
-// The entry whose library's dat_provider_init is running, in the thread `g_loader`.
+// The entry whose library the thread `g_loader` is loading.
 constinit const registry::Entry* g_loading_entry ABSL_GUARDED_BY(g_lock) = nullptr;
 constinit pthread_t g_loader ABSL_GUARDED_BY(g_lock) = {};
 
@@ -129,11 +130,33 @@ void Warn(const registry::Entry& entry, const std::string& what) {
   verbs::WriteLog(verbs::LogLevel::kWarn, line);
 }
 
+// Lets what registers in this thread be the entry's library, whose constructors may do it, too.
+class Registering {
+ public:
+  explicit Registering(const registry::Entry& entry) {
+    verbs::MutexLock lock(&g_lock);
+    g_loading_entry = &entry;
+    g_loader = pthread_self();
+  }
+  ~Registering() {
+    verbs::MutexLock lock(&g_lock);
+    g_loading_entry = nullptr;
+  }
+  Registering(const Registering&) = delete;
+  Registering& operator=(const Registering&) = delete;
+};
+
+bool HasRegistered(Providers& all, const registry::Entry& entry) {
+  verbs::MutexLock lock(&g_lock);
+  const Registration* const registration = Find(all, InfoOf(entry));
+  return registration != nullptr && registration->entry == &entry;
+}
+
 void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_loading) {
   const DAT_PROVIDER_INFO info = InfoOf(entry);
   // Forgotten first: a child that is forked meanwhile loads the library anew.
   const Library library = std::exchange(all.libraries[&entry], Library());
-  library.fini(&info);
+  if (library.fini != nullptr) library.fini(&info);
   {
     // Removes what fini has left: its table goes with the library.
     verbs::MutexLock lock(&g_lock);
@@ -147,60 +170,46 @@ void Unload(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_R
   if (internal::provider_calls.load(std::memory_order_seq_cst) == 0) dlclose(library.handle);
 }
 
+// Loads the library of an entry, of which none is loaded. Like OFED's registry it can do without
+// dat_provider_init if something in it registers the adapter all the same.
+bool Load(Providers& all, const registry::Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(g_loading) {
+  Library& library = all.libraries[&entry];  // while memory may run out
+  const Registering registering(entry);
+  void* const handle = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    Warn(entry, reason != nullptr ? reason : entry.library);
+    return false;
+  }
+  const auto init =
+      reinterpret_cast<DAT_PROVIDER_INIT_FUNC>(dlsym(handle, DAT_PROVIDER_INIT_FUNC_STR));
+  const auto fini =
+      reinterpret_cast<DAT_PROVIDER_FINI_FUNC>(dlsym(handle, DAT_PROVIDER_FINI_FUNC_STR));
+  const DAT_PROVIDER_INFO info = InfoOf(entry);
+  if (init != nullptr) init(&info, entry.parameters.c_str());
+  library = {.handle = handle, .fini = fini, .stays = init == nullptr};
+  if (HasRegistered(all, entry)) return true;
+  Warn(entry, entry.library + (init == nullptr ? " is no provider: it lacks dat_provider_init"
+                                               : " did not register this adapter"));
+  Unload(all, entry);
+  return false;
+}
+
 // Loads the entry's library unless it is loaded already, and counts one more adapter.
 bool Hold(const registry::Entry& entry) {
   Providers& all = All();
   verbs::MutexLock loading(&g_loading);
-  Library& library = all.libraries[&entry];
-  if (library.handle == nullptr) {
-    void* const handle = dlopen(entry.library.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (handle == nullptr) {
-      const char* reason = dlerror();
-      Warn(entry, reason != nullptr ? reason : entry.library);
-      return false;
-    }
-    const auto init =
-        reinterpret_cast<DAT_PROVIDER_INIT_FUNC>(dlsym(handle, DAT_PROVIDER_INIT_FUNC_STR));
-    const auto fini =
-        reinterpret_cast<DAT_PROVIDER_FINI_FUNC>(dlsym(handle, DAT_PROVIDER_FINI_FUNC_STR));
-    if (init == nullptr || fini == nullptr) {
-      Warn(entry, entry.library + " is no provider: it lacks " + DAT_PROVIDER_INIT_FUNC_STR +
-                      " or " + DAT_PROVIDER_FINI_FUNC_STR);
-      dlclose(handle);
-      return false;
-    }
-    const DAT_PROVIDER_INFO info = InfoOf(entry);
-    {
-      verbs::MutexLock lock(&g_lock);
-      g_loading_entry = &entry;
-      g_loader = pthread_self();
-    }
-    init(&info, entry.parameters.c_str());
-    bool registered;
-    {
-      verbs::MutexLock lock(&g_lock);
-      g_loading_entry = nullptr;
-      const Registration* const registration = Find(all, info);
-      registered = registration != nullptr && registration->entry == &entry;
-    }
-    library.handle = handle;
-    library.fini = fini;
-    if (!registered) {
-      Warn(entry, entry.library + " did not register this adapter");
-      Unload(all, entry);
-      return false;
-    }
-  }
-  ++library.adapters;
+  if (all.libraries[&entry].handle == nullptr && !Load(all, entry)) return false;
+  ++all.libraries[&entry].adapters;
   return true;
 }
 
-// Counts one adapter less, and unloads the library after the last one.
+// Counts one adapter less, and unloads the library after the last one, unless it stays.
 void Release(const registry::Entry& entry) {
   Providers& all = All();
   verbs::MutexLock loading(&g_loading);
   Library& library = all.libraries[&entry];
-  if (--library.adapters == 0) Unload(all, entry);
+  if (--library.adapters == 0 && !library.stays) Unload(all, entry);
 }
 
 // Counts one more adapter of the registration and returns its table; null: there is none.

@@ -25,9 +25,10 @@
 namespace viaduct::tests {
 namespace {
 
-std::string Probe() {
-  return std::filesystem::current_path().string() + "/tests/providers/libprobe.so";
+std::string InTestFolder(const char* file) {
+  return std::filesystem::current_path().string() + "/tests/providers/" + file;
 }
+std::string Probe() { return InTestFolder("libprobe.so"); }
 
 std::string Line(const std::string& name, const std::string& library,
                  const std::string& parameters = "", const char* safety = "nonthreadsafe") {
@@ -313,6 +314,22 @@ TEST(Providers, TheNameOfAnEntryIsListedOnce) {
     ASSERT_EQ(dat_registry_list_providers(1, &count, list), DAT_SUCCESS);
     EXPECT_EQ(count, 1);
     EXPECT_STREQ(listed.ia_name, "own");
+  });
+}
+
+// As with OFED's registry. It stays, since who loads it again may find it loaded already.
+TEST(Providers, ALibraryMayRegisterWhileItIsLoaded) {
+  RunAlone([] {
+    const std::string library = InTestFolder("libearly.so");
+    UseConf(Line("early0", library) + Line("late0", library));
+    DAT_IA_HANDLE ia;
+    Said([&] {
+      EXPECT_EQ(Open("late0", &ia), Error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED));
+    });
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_EQ(Open("early0", &ia), DAT_SUCCESS);
+      EXPECT_EQ(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+    }
   });
 }
 
