@@ -317,8 +317,16 @@ void EventDispatcher::PassOn(uint64_t seen) {
 }
 
 Error EventDispatcher::WaitUntil(verbs::Deadline deadline, absl::FunctionRef<bool()> take) {
-  return WaitCounted(deadline, /*interruptible=*/false, refusals_.load(),
-                     [&] { return TakeKeptFor(1, take); });
+  int looks = 0;
+  bool polled = true;
+  const Error error = WaitCounted(deadline, /*interruptible=*/false, refusals_.load(), [&] {
+    ++looks;
+    return TakeKeptFor(1, take, &polled);
+  });
+  // It was woken, and has taken what another thread had polled: what it was woken for may be
+  // something else, for which the device has rung nobody but this thread.
+  if (looks > 1 && !polled) Look();
+  return error;
 }
 
 // A waiter counts itself before it looks. So a thread that takes something from the device after

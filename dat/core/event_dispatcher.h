@@ -229,13 +229,16 @@ class EventDispatcher final : public Object, private verbs::CompletionSink {
   void WakeWaiters(uint32_t self) {
     if (waiters_.load(std::memory_order_relaxed) > self) queue_->Wake();
   }
-  // `self`: for WakeWaiters.
+  // `self`: for WakeWaiters. `polled` (may be null): whether it has polled the device.
   template <typename Take>
-  ABSL_ATTRIBUTE_ALWAYS_INLINE bool TakeKeptFor(uint32_t self, const Take& take) {
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool TakeKeptFor(uint32_t self, const Take& take,
+                                                bool* polled = nullptr) {
     bool came, taken, news;
     {
       const verbs::PassLockHolder lock(&queue_->lock());
-      if (take()) return true;
+      taken = take();
+      if (polled != nullptr) *polled = !taken;
+      if (taken) return true;
       const uint64_t before = notices_;
       came = HarvestLocked();
       taken = came && take();
