@@ -205,6 +205,8 @@ void ControlThread::AfterForkInChild() ABSL_NO_THREAD_SAFETY_ANALYSIS {
   if (instance != nullptr) {
     instance->alive_.store(false, std::memory_order_relaxed);
     instance->thread_.store(0, std::memory_order_relaxed);  // a thread of the child may get the id
+    // A signal handler may have forked in the middle of a Drain, which nobody would end here.
+    instance->ended_rounds_.fetch_add(1u << 30, std::memory_order_relaxed);
     instance->mutex_.Unlock();
     instance->epoll_.Reset();
     instance->wake_.Reset();

@@ -1,7 +1,9 @@
 // The control thread in a forked child and in an exiting process. The tests make processes, which
 // TSan does not follow, and no threads of their own.
 #include <dirent.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -13,10 +15,12 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "verbs/base/call_filter.h"
 #include "verbs/base/control_thread.h"
@@ -61,6 +65,35 @@ TEST(ControlThreadStart, SaysInWordsWhatIsMissing) {
               return absl::StrContains(status.message(), words) ? 0 : 3;
             }),
             0);
+}
+
+// The state of a thread of this process, as in proc(5): 'S' while it sleeps.
+char StateOf(pid_t thread) {
+  std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/stat"));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  return text.at(text.rfind(')') + 2);
+}
+
+TEST(ControlThreadFork, ADrainInWhichASignalHandlerForksEndsInTheChild) {
+  static std::atomic<pid_t> forked;
+  forked = -1;
+  const auto before = signal(SIGUSR1, [](int) {  // with SA_RESTART
+    const pid_t child = fork();
+    if (child == 0) alarm(10);
+    forked = child;
+  });
+  ControlThread& loop = **ControlThread::Get();
+  loop.Post([thread = pthread_self(), id = gettid()] {
+    while (StateOf(id) != 'S') sched_yield();
+    pthread_kill(thread, SIGUSR1);
+    while (forked < 0) sched_yield();
+  });
+  loop.Drain();
+  if (forked == 0) _exit(0);
+  signal(SIGUSR1, before);
+  int status = -1;
+  EXPECT_EQ(waitpid(forked, &status, 0), forked);
+  EXPECT_EQ(status, 0) << "the child still waits";
 }
 
 TEST(ControlThreadFork, TheChildsLoopIsDead) {
