@@ -31,6 +31,9 @@ constexpr Nanos kLongestExit = kNanosPerSecond;  // if the loop cannot run; else
 // Then the exiting thread runs the hooks, unless the loop has begun them.
 constexpr Nanos kPatientExit = kLongestExit / 4;
 constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+// A timer that is this late shows that the process, or this thread, has stood still.
+constexpr Nanos kMuchTooLate = 100 * kNanosPerMilli;
+constexpr Nanos kCatchUpTime = 200 * kNanosPerMilli;  // for a peer may send without end
 constexpr int kEventsAtOnce = 64;
 constexpr uint64_t kWakeId = 0;  // epoll data of the eventfd; watches count from 1
 
@@ -251,12 +254,29 @@ void ControlThread::RunTimers() {
       MutexLock lock(&mutex_);
       const auto first = timers_.begin();
       if (first == timers_.end() || first->first.first > now) return;
-      timer_times_.erase(first->first.second);
-      task = std::move(first->second);
-      timers_.erase(first);
+      if (now - std::max(first->first.first, caught_up_) < kMuchTooLate) {
+        timer_times_.erase(first->first.second);
+        task = std::move(first->second);
+        timers_.erase(first);
+      }
     }
-    task();
+    if (task) {
+      task();
+    } else {
+      CatchUp();
+    }
   }
+}
+
+void ControlThread::CatchUp() {
+  const Nanos begin = Now();
+  epoll_event events[kEventsAtOnce];
+  // Some handlers take a limited number of messages and are called again.
+  for (int count = 1; count > 0 && Now() - begin < kCatchUpTime;) {
+    count = EpollWait(epoll_.get(), events, kEventsAtOnce, 0);
+    RunHandlers(events, count);
+  }
+  caught_up_ = Now();
 }
 
 void ControlThread::RunTicks() {
@@ -326,7 +346,7 @@ int ControlThread::Sleep(epoll_event* events, int capacity) {
   Nanos duration = due;
   if (due != kNever) duration = due == 0 ? 0 : std::max<Nanos>(0, due - Now());
   int count = EpollWait(epoll_.get(), events, capacity, duration);
-  // The process was stopped and continues: handle the events of that time before timers run out.
+  // The process was stopped and continues, though perhaps not much too late for a timer.
   if (count < 0 && errno == EINTR) count = EpollWait(epoll_.get(), events, capacity, 0);
   {
     MutexLock lock(&mutex_);

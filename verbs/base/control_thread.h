@@ -98,6 +98,9 @@ class ControlThread final : public EventLoop {
   // Each of these returns with mutex_ released.
   void RunTasks();
   void RunTimers();
+  // Handles the events of the time in which the thread stood still, before the timers of that time
+  // run out, which take a peer for silent.
+  void CatchUp();
   void RunTicks();
   void RunHandlers(const epoll_event* events, int count);
   // Run the hooks of OnExit, on the loop or on the exiting thread, which waits in AwaitLeft.
@@ -143,6 +146,8 @@ class ControlThread final : public EventLoop {
   enum Leaving : uint32_t { kStays, kLeaves, kRunsHooks, kHasLeft };
   std::atomic<uint32_t> leaving_{kStays};
   std::atomic<pthread_t> thread_{0};
+  // Loop only: when CatchUp last ended; what was due before is late, but nothing stands still now.
+  Nanos caught_up_ = 0;
   // Loop only: when the ticks that are wanted soon are due, and when the first late one is.
   Nanos next_tick_ = 0;
   Nanos first_late_tick_ = std::numeric_limits<Nanos>::max();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/futex.h"
 
 namespace viaduct::verbs {
@@ -148,6 +149,37 @@ TEST_F(ControlThreadTest, TimersRunInOrderAndNotEarly) {
   });
   ASSERT_TRUE(done.Taken(loop_));
   EXPECT_EQ(order, (std::vector<int>{0, 1, 2}));
+}
+
+// What the thread had no time for counts as having come in time, however much it is.
+TEST_F(ControlThreadTest, ATimerThatIsMuchTooLateRunsBehindTheEventsOfThatTime) {
+  constexpr int kEvents = 200;
+  std::vector<int> order;
+  std::vector<Fd> fds;
+  for (int i = 0; i < kEvents; ++i) {
+    const int fd = fds.emplace_back(eventfd(0, EFD_CLOEXEC)).get();
+    ASSERT_TRUE(loop_
+                    .Watch(fd, EPOLLIN,
+                           [&, i, fd](uint32_t) {
+                             order.push_back(i);
+                             loop_.Unwatch(fd);
+                           })
+                    .ok());
+  }
+  Signal ran;
+  loop_.Post([&] {
+    const Nanos due = loop_.Now();
+    loop_.RunAt(due, [&] {
+      order.push_back(kEvents);
+      ran.Give();
+    });
+    for (const Fd& fd : fds) eventfd_write(fd.get(), 1);
+    while (loop_.Now() - due < 150 * kMillisecond) usleep(10'000);
+  });
+  ASSERT_TRUE(ran.Taken(loop_));
+  loop_.Drain();
+  ASSERT_EQ(order.size(), kEvents + 1u);
+  EXPECT_EQ(order.back(), kEvents);
 }
 
 TEST_F(ControlThreadTest, ACancelledTimerNeverRuns) {
