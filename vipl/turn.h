@@ -21,7 +21,8 @@ class Turns {
 
   // False: another thread holds the turn to connect. A holder that changes attributes, or whose
   // attempt is over, is about to give the turn back, so Take waits for it; but it returns false if
-  // the holder is this thread, interrupted by the signal handler that makes this call.
+  // the holder is this thread, interrupted by the signal handler that makes this call (not in the
+  // instant in which it has taken the turn, though).
   bool Take(Use use, Idle idle) {
     for (;;) {
       uint32_t seen = turn_.load(std::memory_order_acquire);
@@ -37,10 +38,11 @@ class Turns {
     }
   }
   void GiveBack() {
-    // There is no holder until the next one stores itself here.
-    holder_.store(pthread_t{}, std::memory_order_relaxed);
     const uint32_t last = turn_.load(std::memory_order_relaxed) | kPhases;
     turn_.store(last + 1, std::memory_order_release);
+    // There is no holder until the next one stores itself here, unless it has already.
+    pthread_t self = pthread_self();
+    holder_.compare_exchange_strong(self, pthread_t{}, std::memory_order_relaxed);
     turn_.notify_all();
   }
   // The holder is about to start its attempt.

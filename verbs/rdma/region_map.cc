@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "verbs/base/back_off.h"
 #include "verbs/base/block.h"
 
 namespace viaduct::verbs::rdma {
@@ -91,6 +92,7 @@ uint32_t RegionMap::UsedSlots() const {
 
 bool RegionMap::Find(Key key, RegionEntry* entry) const {
   if (key == 0 || key == kRemoved) return false;
+  BackOff back_off;
   while (true) {
     Slot* slot = Search(key);
     if (slot == nullptr) return false;
@@ -107,7 +109,7 @@ bool RegionMap::Find(Key key, RegionEntry* entry) const {
     if (version % 2 == 0 && slot->version.load(std::memory_order_relaxed) == version) {
       return entry->key == key;
     }
-    Relax();
+    back_off.Pause();
   }
 }
 

@@ -1,7 +1,6 @@
 #include "verbs/soft/foreign_fd.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <new>
 
 #include "verbs/base/at_fork.h"
+#include "verbs/base/back_off.h"
 #include "verbs/base/engine_thread.h"
 #include "verbs/base/fd_table.h"
 
@@ -25,6 +25,7 @@ constinit FdTable to_close;
 constinit std::atomic<size_t> unclosed{0};
 
 void CloseAll() {
+  BackOff back_off;
   bool done = false;
   while (!done) {
     to_close.ForEach([&done](int fd) {
@@ -33,7 +34,7 @@ void CloseAll() {
       Fd(fd).Reset();
       done = unclosed.fetch_sub(1) == 1;
     });
-    if (!done) sched_yield();  // a descriptor is counted, and about to be entered
+    if (!done) back_off.Pause();  // a descriptor is counted, and about to be entered
   }
 }
 
