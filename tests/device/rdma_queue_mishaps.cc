@@ -1,4 +1,6 @@
 // What goes wrong with an RDMA device: its queues.
+#include <sys/mman.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -262,6 +264,29 @@ TEST_F(MishapsTest, AReceiveOfManySegmentsThatFailsEndsTheConnection) {
   Expect(to.receives(), 1, Status::kLocalProtection);
   Expect(to.receives(), 2, Status::kFlushed);
   ExpectBroken(to);
+}
+
+// A device does not take as many bytes, and no message has as many.
+TEST_F(MishapsTest, AReceiveMayHaveMoreBytesThanAMessage) {
+  constexpr size_t kGiB = size_t{1} << 30;
+  void* const memory = mmap(nullptr, 3 * kGiB, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  auto region = b().Register(to.domain(), memory, 3 * kGiB, kLocalWrite);
+  ASSERT_TRUE(region.ok()) << region.status();
+  Connect(from, to);
+  const auto at = [&](size_t begin, size_t length) {
+    return Segment{reinterpret_cast<uint64_t>(memory) + begin, (*region)->key(),
+                   static_cast<uint32_t>(length)};
+  };
+  ASSERT_EQ(to.Receive(1, {{at(0, 3 * kGiB)}}), PostResult::kOk);
+  ASSERT_EQ(to.Receive(2, {{at(0, kGiB), at(kGiB, kGiB), at(2 * kGiB, kGiB)}}), PostResult::kOk);
+  for (int id : {3, 4}) ASSERT_EQ(from.Send(id, 0, 64), PostResult::kOk);
+  for (int id : {1, 2}) EXPECT_EQ(Expect(to.receives(), id).length, 64u);
+  DestroyEnds();
+  munmap(memory, 3 * kGiB);
 }
 
 // Even if the device goes on, as siw does after a message that was to invalidate memory of its

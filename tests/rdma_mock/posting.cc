@@ -60,13 +60,18 @@ ibv_wc_status Place(const ibv_send_wr& work, const PostedReceive& receive) {
   return IBV_WC_SUCCESS;
 }
 
+// As rxe counts it (Linux 6.1), where 2 GiB are less than nothing.
+int32_t RoomOf(const PostedReceive& receive) {
+  uint32_t room = 0;
+  for (int i = 0; i < receive.count; ++i) room += receive.segments[i].length;
+  return static_cast<int32_t>(room);
+}
+
 // Whether the message stays in the completion of the receive, which was posted to `peer`.
 bool IsCarried(const QueuePair& peer, const PostedReceive& receive, uint32_t bytes) {
   if (!peer.carries_messages || bytes > kMostCarried) [[likely]]
     return false;
-  uint64_t room = 0;
-  for (int i = 0; i < receive.count; ++i) room += receive.segments[i].length;
-  return bytes <= room;
+  return static_cast<int32_t>(bytes) <= RoomOf(receive);
 }
 
 Carried Carry(const ibv_send_wr& work, const PostedReceive& receive) {
@@ -108,7 +113,8 @@ ibv_wc_status Receive(QueuePair& peer, const ibv_send_wr& work, bool write, uint
   } else if (!write && IsCarried(peer, receive, bytes)) {
     carried = Carry(work, receive);
   } else if (!write) {
-    status = Place(work, receive);
+    status =
+        static_cast<int32_t>(bytes) <= RoomOf(receive) ? Place(work, receive) : IBV_WC_LOC_LEN_ERR;
   }
   const bool more = work.opcode != IBV_WR_SEND;
   Complete(peer.recv_cq, peer, receive.id, write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, status,

@@ -218,14 +218,16 @@ void Memory::EndGuestsOf(DomainCore& domain) {
 }
 
 uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments,
-                                  RegionCache& cache, ibv_sge* to) {
+                                  uint32_t most, RegionCache& cache, ibv_sge* to) {
   uint32_t count = 0;
   for (const Segment& segment : segments) {
-    if (segment.length == 0) continue;
+    const uint32_t length = std::min(segment.length, most);
+    if (length == 0) continue;
     uint32_t key;
     const bool open = Translate(domain, segment.key, segment.address, segment.length, kLocalWrite,
                                 LocalUse::kAny, cache, &key);
-    to[count++] = {segment.address, segment.length, open ? key : kNoLocalKey};
+    to[count++] = {segment.address, length, open ? key : kNoLocalKey};
+    most -= length;
   }
   if (count == 0) to[count++] = {0, 0, 0};
   return count;

@@ -26,7 +26,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const ReceiveR
   if (!plain_receives_ || request.segments.size() != 1) return false;
   const Segment segment = request.segments[0];
   Connection& connection = *receiving_;
-  if (connection.may_frame() || segment.length == 0 ||
+  const bool usual = segment.length != 0 && segment.length <= device_.max_message();
+  if (connection.may_frame() || !usual ||
       !memory_.TranslateOwn(*domain_, segment, kLocalWrite, receive_region_,
                             &plain_receive_segment_)) {
     return false;
@@ -95,8 +96,9 @@ bool RdmaQueuePair::PostReceiveToDevice(Connection& connection, WorkRecord& reco
   if (lead != 0) {
     receive_segments_[0] = connection.frames(kReceives).SegmentAt(receives_.SlotOf(record));
   }
-  uint32_t count = lead + memory_.TranslateReceive(*domain_, all, receive_region_,
-                                                   receive_segments_.data() + lead);
+  uint32_t count =
+      lead + memory_.TranslateReceive(*domain_, all, device_.max_message(), receive_region_,
+                                      receive_segments_.data() + lead);
   if (count > connection.max_segments(kReceives)) {
     count = lead + 1;
     ibv_sge& whole = receive_segments_[lead];

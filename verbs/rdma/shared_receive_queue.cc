@@ -70,8 +70,8 @@ PostResult SharedReceiveCore::Post(const ReceiveRequest& request) {
   SharedReceive* const receive = free_.back();
   receive->id = request.id;
   receive->quiet = request.quiet;
-  receive->count = static_cast<int>(
-      memory_.TranslateReceive(*domain_, request.segments, cache_, receive->segments));
+  receive->count = static_cast<int>(memory_.TranslateReceive(
+      *domain_, request.segments, device_.max_message(), cache_, receive->segments));
   available_.fetch_add(1, std::memory_order_relaxed);
   outstanding_.fetch_add(1, std::memory_order_relaxed);
   free_.pop_back();
