@@ -145,6 +145,14 @@ TEST_F(SharedReceiveTest, FullAndResized) {
   EXPECT_TRUE(queue_->Resize(1).ok());
 }
 
+TEST_F(SharedReceiveTest, OneOfTheDeclaredLengthServesAPair) {
+  Make(1, b().attributes().max_shared_receives);
+  ASSERT_EQ(Post(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(from_[0]->Send(2, 0, 8), PostResult::kOk);
+  Expect(from_[0]->sends(), 2);
+  Expect(to_[0]->receives(), 1);
+}
+
 // More messages come than one pair may take before its completions are polled.
 TEST_F(SharedReceiveTest, NobodyPollsForLong) {
   Make(1, 1000);

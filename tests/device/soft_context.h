@@ -27,7 +27,7 @@ inline std::unique_ptr<Context> OpenSoft(absl::string_view address, std::unique_
   options.attributes = limits;
   options.attributes.device = "soft";
   options.attributes.max_queue_pairs = 65536;
-  options.attributes.max_requests_per_queue = 16384;
+  options.attributes.max_requests_per_queue = options.attributes.max_shared_receives = 16384;
   options.attributes.max_segments = 256;
   options.attributes.max_regions = 65536;
   options.attributes.max_region_bytes = uint64_t{1} << 40;

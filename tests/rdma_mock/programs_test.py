@@ -47,7 +47,7 @@ class Programs(unittest.TestCase):
             with self.subTest(kind):
                 adapter = self._adapter("lab", VIADUCT_WIRE="rdma", **kind)
                 limits, provider = adapter["adapter"], adapter["provider"]
-                self.assertEqual((limits["max_srqs"], limits["max_recv_per_srq"], provider["srq_supported"]), (65536, 4096, True))
+                self.assertEqual((limits["max_srqs"], limits["max_recv_per_srq"], provider["srq_supported"]), (65536, 32767, True))
                 self.assertIs(limits["zb_supported"], False)
                 self.assertEqual(provider["rmr_scope_supported"], scope)
         adapter = self._adapter("lab", VIADUCT_WIRE="rdma", VIADUCT_WINDOWS="regions")

@@ -249,9 +249,9 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_qp_wr = 4096;
   attributes->max_sge = mock::kMaxSegments;
   attributes->max_sge_rd = mock::kMaxReadSegments;
-  attributes->max_cqe = 1 << 20;
+  attributes->max_cqe = 32767;  // as rxe
   attributes->max_srq = 65536;
-  attributes->max_srq_wr = 4096;
+  attributes->max_srq_wr = 1 << 20;  // as rxe
   attributes->max_srq_sge = mock::kMaxSegments;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   attributes->atomic_cap = IBV_ATOMIC_NONE;

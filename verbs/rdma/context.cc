@@ -52,7 +52,7 @@ DeviceAttributes Attributes(const Device& device, int port, const Address& addre
   attributes.max_message_bytes = device.max_message();
   attributes.max_private_data = device.iwarp() ? kIwarpPrivateData : kInfinibandPrivateData;
   attributes.max_shared_queues = at_most(limits.max_srq, kNoLimit);
-  attributes.max_shared_receives = at_most(limits.max_srq_wr, kNoLimit);
+  attributes.max_shared_receives = device.max_shared_receives();
   attributes.max_shared_segments = at_most(limits.max_srq_sge, kMaxSegments);
   // The kernel requires that an address and its memory have the same offset within a page.
   attributes.zero_based = false;

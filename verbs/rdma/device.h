@@ -6,6 +6,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -119,6 +120,10 @@ class Device final : private CmHandler {
   // maxima that the device advertises do not all hold at the same time.
   uint32_t max_requests() const { return max_requests_; }
   uint32_t max_read_segments() const { return max_read_segments_; }
+  // Those of a shared queue complete in one queue of the device.
+  uint32_t max_shared_receives() const {
+    return static_cast<uint32_t>(std::max(0, std::min(limits_.max_srq_wr, limits_.max_cqe)));
+  }
   rdma_event_channel* connections() const { return connections_; }
   // Control thread: from now on events of the id go to `handler`.
   void SetHandler(rdma_cm_id* id, CmHandler* handler);

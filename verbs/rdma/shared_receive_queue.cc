@@ -20,12 +20,11 @@ absl::StatusOr<std::shared_ptr<SharedReceiveCore>> SharedReceiveCore::Make(
     const SharedReceiveOptions& options) {
   const ibv_device_attr& limits = device.limits();
   if (options.max_segments > static_cast<uint32_t>(limits.max_srq_sge) ||
-      options.max_receives > static_cast<uint32_t>(limits.max_srq_wr)) {
+      options.max_receives > device.max_shared_receives()) {
     return absl::ResourceExhaustedError("a shared receive queue larger than the device has it");
   }
   std::shared_ptr<SharedReceiveCore> core(new SharedReceiveCore(device, memory, std::move(domain)));
-  core->depth_ =
-      std::min(std::max(options.max_receives, kSmallest), static_cast<uint32_t>(limits.max_srq_wr));
+  core->depth_ = std::min(std::max(options.max_receives, kSmallest), device.max_shared_receives());
   core->max_segments_ = options.max_segments;
   ibv_srq_init_attr wanted = {};
   wanted.attr.max_wr = core->depth_;
