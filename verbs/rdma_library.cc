@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -43,11 +44,14 @@ constexpr int kBinding = RTLD_DEEPBIND;
 
 struct Unusable {};
 
-// Throws Unusable, so that the next call tries again: the loader does not tell whether memory or
-// descriptors were short.
+// Throws Unusable, so that the next call tries again: the loader does not tell whether memory was
+// short. Throws std::bad_alloc if descriptors are.
 const rdma::Module* Load() {
   void* const library = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL | kBinding);
   const char* complaint = library == nullptr ? dlerror() : nullptr;
+  if (library == nullptr && !Fd(eventfd(0, EFD_CLOEXEC)).valid() && IsShortage(errno)) {
+    throw std::bad_alloc();
+  }
   const void* const module = library != nullptr ? dlsym(library, "viaduct_rdma_module") : nullptr;
   if (library != nullptr && module == nullptr) complaint = "it is another library";
   if (module == nullptr) {

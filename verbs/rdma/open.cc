@@ -5,6 +5,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <new>
@@ -55,15 +57,21 @@ class Binding {
   int error_ = 0;
 };
 
+// Whether descriptors are too short for librdmacm and libibverbs to find the devices. Asked before
+// they do: libibverbs reads once which drivers there are, and keeps what it found.
+bool LacksDescriptors() {
+  // At the same time: its folder of drivers, a file there, and a device's two.
+  std::array<Fd, 4> fds;
+  return std::any_of(fds.begin(), fds.end(), [](Fd& fd) {
+    fd = Fd(eventfd(0, EFD_CLOEXEC));
+    return !fd.valid();
+  });
+}
+
 // Whether descriptors or memory were too short to find out. librdmacm says ENODEV also of a device
-// that it could not open; that takes two descriptors.
+// that it could not open.
 bool IsShort(const Binding& binding) {
-  if (binding.verbs() != nullptr) return false;
-  if (IsShortage(binding.error())) return true;
-  for (const Fd& fd : {Fd(eventfd(0, EFD_CLOEXEC)), Fd(eventfd(0, EFD_CLOEXEC))}) {
-    if (!fd.valid()) return true;
-  }
-  return false;
+  return binding.verbs() == nullptr && (IsShortage(binding.error()) || LacksDescriptors());
 }
 
 // Checks the rights, since librdmacm does not tell missing rights from missing devices. Returns OK,
@@ -91,6 +99,7 @@ std::vector<RdmaPort> ListPorts() {
   std::vector<RdmaPort> ports;
   const std::optional<Interfaces> interfaces = ListInterfaces();
   if (!interfaces) throw std::bad_alloc();  // a line was logged
+  if (LacksDescriptors()) throw std::bad_alloc();
   for (const Interface& interface : *interfaces) {
     if (interface.loopback || !interface.up) continue;
     const Binding binding(interface.address);
@@ -108,8 +117,10 @@ absl::StatusOr<std::unique_ptr<Context>> Open(EventLoop& loop, const Address& ad
     return absl::FailedPreconditionError(
         "a child of a process that had an RDMA device open cannot open one: it has to fork first");
   }
+  constexpr char kShort[] = "to ask librdmacm for the device";
+  if (LacksDescriptors()) return absl::ResourceExhaustedError(kShort);
   const Binding binding(address);
-  if (IsShort(binding)) return absl::ResourceExhaustedError("to ask librdmacm for the device");
+  if (IsShort(binding)) return absl::ResourceExhaustedError(kShort);
   if (binding.verbs() == nullptr) {
     if (const absl::Status rights = CheckRights(); !rights.ok()) return rights;
   }
