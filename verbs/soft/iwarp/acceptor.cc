@@ -124,6 +124,10 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
     previous_ = next_ = nullptr;
   }
 
+  bool HasPlace() const {
+    return half_open_count_ < options_.max_half_open || half_open_.size() < options_.own_places;
+  }
+
   Nanos oldest_since() const { return half_open_.front().deadline - options_.silence; }
 
   // The acceptor whose oldest half-open connection is the oldest of the process. There is one.
@@ -153,7 +157,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
 
   // True: no place is free. Accepting goes on when one is, or when the oldest has had its time.
   bool MustWait() {
-    if (half_open_count_ < options_.max_half_open) return false;
+    if (HasPlace()) return false;
     const Nanos due = Slowest().oldest_since() + options_.patience;
     if (due <= loop_.Now()) return false;
     full_ = true;
@@ -162,7 +166,7 @@ class Acceptor::Core : public std::enable_shared_from_this<Acceptor::Core> {
   }
 
   void Admit(Socket socket) {
-    if (half_open_count_ >= options_.max_half_open) {
+    if (!HasPlace()) {
       Core& slowest = Slowest();
       slowest.Drop(slowest.half_open_.begin());
     }

@@ -31,11 +31,13 @@ struct AcceptorOptions {
   Nanos silence = 10 * kNanosPerSecond;
   // The most connections without a request, in all acceptors of the process. At this number no
   // other is accepted until one of them completes or ends, or the oldest has had `patience` and
-  // gives way, at whatever port: so a burst of honest clients only waits, and strangers at one port
-  // do not shut the others.
+  // gives way, at whatever port: so a burst of honest clients only waits.
   // The same number of rejected connections may wait for their peers to close.
   size_t max_half_open = 256;
   Nanos patience = kNanosPerSecond;
+  // An acceptor that has fewer than these accepts another all the same: so strangers at one port do
+  // not shut the others, however fast they take the places that become free.
+  size_t own_places = 4;
 };
 
 // Listens on one port until destroyed. Garbage, silence and requests that cannot be accepted end

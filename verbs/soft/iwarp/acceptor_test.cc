@@ -219,8 +219,9 @@ TEST_F(AcceptorTest, ABurstWaitsForRoom) {
 }
 
 TEST_F(AcceptorTest, TheOldestGivesWayAtWhateverPort) {
-  Listen({.max_half_open = 4, .patience = 0});
-  const auto other = ListenToo({.max_half_open = 4, .patience = 0});
+  const AcceptorOptions options = {.max_half_open = 4, .patience = 0, .own_places = 0};
+  Listen(options);
+  const auto other = ListenToo(options);
   std::vector<TestPeer> peers = Silent(4);
   peers.push_back(TestPeer::Dial(other->port()));
   EXPECT_FALSE(peers[0].ReceiveEnd().timed_out);
@@ -232,7 +233,7 @@ TEST_F(AcceptorTest, TheOldestGivesWayAtWhateverPort) {
 
 // A port that has no connections of its own gets the place that is free at another one.
 TEST_F(AcceptorTest, APlaceIsForWhateverPort) {
-  const AcceptorOptions options = {.max_half_open = 4, .patience = 60'000'000'000};
+  const AcceptorOptions options = {.max_half_open = 4, .patience = 60'000'000'000, .own_places = 0};
   Listen(options);
   const auto other = ListenToo(options);
   std::vector<TestPeer> peers = Silent(4);
@@ -246,6 +247,19 @@ TEST_F(AcceptorTest, APlaceIsForWhateverPort) {
   for (int i = 0; i < 4; ++i) {
     more.push_back(TestPeer::Dial(other->port()));
     more.back().SendHex(std::string(kRequest) + "40010000");
+    EXPECT_TRUE(NextRequest().has_value());
+  }
+}
+
+// Even if they take every place that becomes free.
+TEST_F(AcceptorTest, StrangersAtOnePortDoNotShutAnother) {
+  const AcceptorOptions options = {.max_half_open = 4, .patience = 60'000'000'000, .own_places = 1};
+  Listen(options);
+  const auto other = ListenToo(options);
+  const std::vector<TestPeer> strangers = Silent(4);
+  for (int i = 0; i < 3; ++i) {
+    TestPeer peer = TestPeer::Dial(other->port());
+    peer.SendHex(std::string(kRequest) + "40010000");
     EXPECT_TRUE(NextRequest().has_value());
   }
 }
