@@ -44,8 +44,9 @@ def set_up(*groups):
         return process.wait()
     except BaseException:
         if process is not None:
-            process.terminate()
-            process.wait()
+            with _undisturbed():  # apt-get may take its time
+                process.terminate()
+                process.wait()
         raise
 
 
