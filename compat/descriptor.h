@@ -24,6 +24,7 @@ struct DescriptorLimits {
   uint32_t max_transfer_size = 0;
   uint16_t request_flags = 0;  // verbs::RequestFlag for every send and RDMA
   bool rdma_read = false;      // the level supports it
+  bool all_immediate = false;  // a send carries ImmediateData without VIP_CONTROL_IMMEDIATE, too
 };
 
 // Bytes of a descriptor with that many segments after the control segment.
@@ -65,12 +66,13 @@ inline uint32_t SegmentCountOf(const VIP_DESCRIPTOR& descriptor) {
 inline uint32_t ReadSend(const VIP_DESCRIPTOR& descriptor, uint32_t count,
                          const DescriptorLimits& limits, verbs::SendRequest* request) {
   const VIP_UINT16 control = ReadOnce(descriptor.CS.Control);
-  const bool immediate = (control & VIP_CONTROL_IMMEDIATE) != 0;
+  bool immediate = (control & VIP_CONTROL_IMMEDIATE) != 0;
   uint32_t first = 1;
   switch (control & VIP_CONTROL_OP_MASK) {
     case VIP_CONTROL_OP_SENDRECV:
       request->opcode = verbs::Opcode::kSend;
       first = 0;
+      immediate = immediate || limits.all_immediate;
       break;
     case VIP_CONTROL_OP_RDMAWRITE:
       request->opcode = verbs::Opcode::kWrite;

@@ -114,6 +114,19 @@ TEST_F(DescriptorTest, AMalformedRdmaHasItsOpcode) {
   }
 }
 
+TEST_F(DescriptorTest, ImmediateDataOfUnmarkedSends) {
+  DescriptorLimits limits = kLimits;
+  limits.all_immediate = true;
+  descriptor_.CS.SegCount = 1;
+  for (const auto& [control, carried] :
+       {std::pair(VIP_CONTROL_OP_SENDRECV, true), std::pair(VIP_CONTROL_OP_RDMAWRITE, false),
+        std::pair(VIP_CONTROL_OP_RDMAREAD, false)}) {
+    descriptor_.CS.Control = static_cast<VIP_UINT16>(control);
+    ASSERT_EQ(ReadSend(descriptor_, 1, limits, &send_), 0u) << control;
+    EXPECT_EQ((send_.flags & verbs::kImmediate) != 0, carried) << control;
+  }
+}
+
 TEST_F(DescriptorTest, RdmaReadWhereTheLevelHasNone) {
   DescriptorLimits limits = kLimits;
   limits.rdma_read = false;

@@ -78,6 +78,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline VIP_RETURN Vi::PostSend(VIP_DESCRIPTOR* desc
   limits.max_transfer_size = max_transfer_size_.load(std::memory_order_relaxed);
   limits.request_flags = compat::RequestFlagsOf(level);
   limits.rdma_read = (level & nic_->attributes().RDMAReadSupport) != 0;
+  limits.all_immediate = all_immediate_;
   verbs::SendRequest request;
   const uint32_t error = compat::ReadSend(*descriptor, segments, limits, &request);
   if (error != 0) [[unlikely]] {

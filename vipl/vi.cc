@@ -7,6 +7,7 @@
 #include "compat/result.h"
 #include "verbs/base/callback_thread.h"
 #include "verbs/base/epoch.h"
+#include "verbs/base/settings.h"
 #include "vipl/face.h"
 
 namespace viaduct::vipl {
@@ -18,7 +19,8 @@ Vi::Vi(const core::Ref<Nic>& nic, const core::Ref<core::EventDispatcher>& dispat
       connect_events_(dispatcher),
       sends_(WorkQueue::Side::kSend, nic->attributes().MaxDescriptorsPerQueue, dispatcher, send_cq),
       receives_(WorkQueue::Side::kReceive, nic->attributes().MaxDescriptorsPerQueue, dispatcher,
-                receive_cq) {}
+                receive_cq),
+      all_immediate_(verbs::ChoiceSetting(verbs::SettingId::kImmediate) == "always") {}
 
 Vi::~Vi() = default;
 

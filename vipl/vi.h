@@ -152,6 +152,7 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   std::atomic<VIP_RELIABILITY_LEVEL> level_{0};
   std::atomic<uint32_t> max_transfer_size_{0};
   std::atomic<VIP_PROTECTION_HANDLE> tag_{nullptr};
+  const bool all_immediate_;  // VIADUCT_IMMEDIATE
   mutable Registrations::Last last_region_{nullptr};
 };
 

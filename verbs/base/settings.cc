@@ -59,6 +59,9 @@ constexpr Setting kSettings[] = {
     {"VIADUCT_LOCAL_HOST", SettingType::kChoice, "nic", "nic|any", 0, 0,
      "Whether the host in the LocalAddr of VIPL's calls must be the NIC's own address (nic), or "
      "its bytes are not looked at (any): some programs leave them unset."},
+    {"VIADUCT_IMMEDIATE", SettingType::kChoice, "marked", "marked|always", 0, 0,
+     "Whether a send of VIPL carries its ImmediateData only if VIP_CONTROL_IMMEDIATE says so "
+     "(marked), or always, as some programs expect (Madeleine II)."},
     {"VIADUCT_VIP_HOSTS", SettingType::kPath, "/etc/vip_hosts", "", 0, 0,
      "The file in which VipNSGetHostByName looks first."},
     {"VIADUCT_VIP_NICS", SettingType::kPath, "/etc/vip_nics", "", 0, 0,

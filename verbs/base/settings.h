@@ -46,6 +46,7 @@ enum class SettingId {
   kWindows,
   kNicNames,
   kLocalHost,
+  kImmediate,
   kVipHosts,
   kVipNics,
   kDatOverride,  // empty: not given

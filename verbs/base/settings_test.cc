@@ -39,6 +39,7 @@ TEST(Settings, TableAndIdsAgree) {
   EXPECT_STREQ(GetSetting(SettingId::kWindows).name, "VIADUCT_WINDOWS");
   EXPECT_STREQ(GetSetting(SettingId::kNicNames).name, "VIADUCT_NIC_NAMES");
   EXPECT_STREQ(GetSetting(SettingId::kLocalHost).name, "VIADUCT_LOCAL_HOST");
+  EXPECT_STREQ(GetSetting(SettingId::kImmediate).name, "VIADUCT_IMMEDIATE");
   EXPECT_STREQ(GetSetting(SettingId::kVipHosts).name, "VIADUCT_VIP_HOSTS");
   EXPECT_STREQ(GetSetting(SettingId::kVipNics).name, "VIADUCT_VIP_NICS");
   EXPECT_STREQ(GetSetting(SettingId::kDatOverride).name, "DAT_OVERRIDE");

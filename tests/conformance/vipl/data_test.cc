@@ -115,6 +115,33 @@ TEST(Completion, C63_C64_C65_WhatBothSidesSee) {
       });
 }
 
+// Madeleine II returns its credits so, and looks at no Status. Writes stay what they are.
+TEST(Completion, AnUnmarkedSendCarriesImmediateDataIfToldTo) {
+  setenv("VIADUCT_IMMEDIATE", "always", 1);
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int i : {0, 1}) side.Receive(i, 100);
+        side.Accept();
+        EXPECT_EQ(side.NextReceive()->CS.ImmediateData, 30u);
+        EXPECT_EQ(side.NextReceive()->CS.ImmediateData, 0u);
+        peer.Tell("done");
+      },
+      [](Peer& peer) {
+        Side side;
+        side.Connect();
+        for (int i : {0, 1}) {
+          VIP_DESCRIPTOR* d = side.memory.Fill(i, 0, 4);
+          d->CS.ImmediateData = i == 0 ? 30 : 0;
+          ASSERT_EQ(side.PostSend(d), VIP_SUCCESS);
+          EXPECT_EQ(side.NextSend(), d);
+          EXPECT_EQ(d->CS.Control, VIP_CONTROL_OP_SENDRECV);
+        }
+        peer.Await("done");
+      });
+  unsetenv("VIADUCT_IMMEDIATE");
+}
+
 TEST(Completion, C66_NoSegmentsWithImmediateData) {
   RunPair(
       [](Peer& peer) {
