@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "dat/core/catch_up.h"
 #include "dat/core/connection_request.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -336,7 +337,8 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
   waiters_.fetch_add(1);
   const absl::Cleanup leave = [this] { waiters_.fetch_sub(1); };
   counts_.Add(DispatcherCount::kWaits);
-  bool slept = false;
+  verbs::Executor& executor = adapter_->executor();
+  bool slept = false, caught_up = false;
   Error error = Ok();
   verbs::WaitResult last = verbs::WaitResult::kReady;
   for (;;) {
@@ -347,13 +349,14 @@ Error EventDispatcher::WaitCounted(verbs::Deadline deadline, bool interruptible,
     if (!waitable() || refusals_.load() != refusals) break;
     error = Ok();
     if (look()) break;
-    error = Code::kTimeout;
-    if (last == verbs::WaitResult::kTimedOut) break;
     error = Code::kInterrupted;
     if (last == verbs::WaitResult::kInterrupted && interruptible) break;
     // If the waiter is woken all the time, the device never gets to check the deadline.
     error = Code::kTimeout;
-    if (slept && deadline.Passed(adapter_->executor())) break;
+    if (last == verbs::WaitResult::kTimedOut || (slept && deadline.Passed(executor))) {
+      if (std::exchange(caught_up, true) || !CatchUp(executor, deadline)) break;
+      continue;
+    }
     if (!std::exchange(slept, true)) counts_.Add(DispatcherCount::kSleeps);
     last = queue_->Wait(deadline, wakes);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "dat/core/catch_up.h"
 #include "dat/core/event_dispatcher.h"
 #include "dat/core/handle_table.h"
 #include "dat/core/interface_adapter.h"
@@ -219,6 +220,10 @@ Error Notifier::Wait(verbs::Deadline deadline, Handle* dispatcher) {
   for (int early = 0;; ++early) {
     const verbs::ParkResult result =
         self.queue != nullptr ? ParkAt(*own, self, deadline) : self.parker->Park(deadline);
+    if (result == verbs::ParkResult::kTimedOut && CatchUp(adapter_->executor(), deadline) &&
+        own != nullptr) {
+      own->Look();
+    }
     {
       MutexLock lock(&lock_);
       if (self.told) {

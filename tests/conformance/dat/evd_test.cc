@@ -189,6 +189,41 @@ TEST(EvdWait, C052_OneWaiter) {
   });
 }
 
+// A wait during which the process stood still finds what came in time, although the time-out has
+// passed.
+TEST(EvdWait, S_AStopDoesNotHideWhatHasCome) {
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.AcceptFrom(peer, ep, Port(0));
+        for (int i = 0; i < 3; ++i) {
+          peer.Await("waits");
+          AwaitAsleep(peer.pid(), peer.pid());
+          StoppedPeer stopped(peer);
+          Must(side.TrySend(ep, 1));
+          EXPECT_EQ(NextCompletion(side.request_evd).status, DAT_DTO_SUCCESS);
+          usleep(1'400'000 * Slowness());  // its time-out passes
+          stopped.Continue();
+          peer.Await("has it");
+        }
+      },
+      [](Peer& peer) {
+        Side side;
+        const DAT_EP_HANDLE ep = side.NewEp();
+        side.ConnectTo(peer, ep, Port(0));
+        for (int i = 0; i < 3; ++i) {
+          side.PostReceive(ep, 1);
+          DAT_EVENT event;
+          DAT_COUNT more;
+          peer.Tell("waits");
+          const DAT_TIMEOUT timeout = kSecond * static_cast<DAT_TIMEOUT>(Slowness());
+          EXPECT_EQ(dat_evd_wait(side.receive_evd, timeout, 1, &event, &more), DAT_SUCCESS);
+          peer.Tell("has it");
+        }
+      });
+}
+
 TEST(EvdWait, C053_Unwaitable) {
   RunAlone([] {
     Side side;
