@@ -1,5 +1,6 @@
 // The agents of notifiers: dat_cno_create, dat_cno_modify_agent; DAT checklist 65, and 23.
 #include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -9,6 +10,10 @@
 namespace viaduct::tests {
 namespace {
 
+// How long a slow agent stays in its call while the test frees something: much shorter than the
+// library waits for it.
+constexpr useconds_t kAWhile = 20'000;
+
 // An agent that stays in its call until `freeing` is set, just before the test frees something,
 // and for a while longer.
 struct SlowAgent {
@@ -17,7 +22,7 @@ struct SlowAgent {
     auto* slow = static_cast<SlowAgent*>(instance);
     slow->began = true;
     while (!slow->freeing) sched_yield();
-    for (int i = 0; i < 10000; ++i) sched_yield();
+    usleep(kAWhile);
     slow->ended = true;
   }
   DAT_OS_WAIT_PROXY_AGENT agent() { return {this, &Agent}; }
@@ -207,7 +212,7 @@ struct WaitingAgent {
       DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
       dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, &evd);
     }
-    for (int i = 0; i < 10000; ++i) sched_yield();
+    usleep(kAWhile);
     waiting->ended = true;
   }
 };
