@@ -133,10 +133,7 @@ TEST(CnoFree, S_TheAgentSetsNoneForTheEnd) {
         ++self->calls;
         self->began = true;
         while (!self->freeing) sched_yield();
-        for (int i = 0; i < 10000; ++i) {
-          if (dat_cno_modify_agent(self->cno, {self, &Agent}) != DAT_SUCCESS) break;
-          sched_yield();
-        }
+        while (dat_cno_modify_agent(self->cno, {self, &Agent}) == DAT_SUCCESS) sched_yield();
         DAT_EVD_HANDLE evd;
         EXPECT_TRUE(Fails(dat_evd_create(self->ia, 1, self->cno, kSoftware, &evd),
                           DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO));
