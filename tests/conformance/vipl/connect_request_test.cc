@@ -577,7 +577,7 @@ TEST(VipConnectRequest, S_AViWhoseRequestHasFailedIsFree) {
     };
     for (size_t i = 0; i < std::size(calls); ++i) {
       VIP_RETURN result = VIP_SUCCESS, next = VIP_SUCCESS;
-      Sleeper client([&] { result = side.Request(0, 500 * Slowness()); });
+      Sleeper client([&] { result = side.Request(0, 3000 * Slowness()); });
       client.AwaitAsleep();
       client.Interrupt(SIGUSR1);
       while (side.State() != VIP_STATE_IDLE) sched_yield();
