@@ -1,5 +1,6 @@
 // What goes wrong with an RDMA device: its connections.
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 
 #include <atomic>
@@ -600,13 +601,15 @@ TEST_F(MishapsTest, PostsBesideTheEndLeaveNothingOpen) {
   End& to = NewEnd(b());
   for (int round = 0; round < 100; ++round) {
     Connect(from, to);
-    std::atomic<bool> over{false};
+    std::atomic<bool> begun{false}, over{false};
     std::thread poster([&] {
       while (!over) {
         from.Send(1, 0, 8);
         from.Receive(2, 0, 8);
+        begun = true;
       }
     });
+    while (!begun) sched_yield();
     from.pair().Disconnect(DisconnectMode::kAbrupt);
     over = true;
     poster.join();

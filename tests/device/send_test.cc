@@ -1,4 +1,6 @@
 // Sends and receives: sizes, segments, order, and what a message carries besides its bytes.
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -516,8 +518,10 @@ TEST_F(SendTest, ModifyBesidePosts) {
   options.max_segments = 1;
   End& end = NewEnd(a(), options);
   std::atomic<bool> done{false};
+  std::atomic<int> changes{0};
   std::thread poster([&] {
     for (int i = 0; i < kPosts; ++i) {
+      while (changes <= i / 10) sched_yield();  // otherwise it is soon done
       EXPECT_EQ(end.Receive(i, 0, 8), PostResult::kOk);
       EXPECT_EQ(end.Send(i, 0, 8), PostResult::kOk);
     }
@@ -528,6 +532,7 @@ TEST_F(SendTest, ModifyBesidePosts) {
     options_now.max_send_segments = options_now.max_receive_segments =
         std::min(options_now.max_send_segments + 1, 4u);
     EXPECT_TRUE(end.pair().Modify(options_now).ok());
+    ++changes;
   }
   poster.join();
   for (int i = 0; i < kPosts; ++i) Expect(end.sends(), i, Status::kFlushed);
