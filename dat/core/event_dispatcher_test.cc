@@ -5,9 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
-#include <thread>
 
 #include "dat/core/interface_adapter.h"
 #include "gtest/gtest.h"
@@ -60,15 +58,12 @@ TEST_F(EventDispatcherTest, AWaitThatIsWokenAllTheTimeEndsInTime) {
   Ref<EventDispatcher> dispatcher;
   ASSERT_TRUE(
       EventDispatcher::Create(*adapter_, kLength, kSoftwareStream, false, &dispatcher).ok());
-  std::atomic<bool> stop{false};
-  std::thread waking([&] {
-    while (!stop) dispatcher->Wake();
-  });
-  Event event;
   const verbs::Deadline deadline = adapter_->DeadlineAfter(20 * verbs::kNanosPerMilli);
-  EXPECT_EQ(dispatcher->Wait(deadline, {}, &event, nullptr).code, Code::kTimeout);
-  stop = true;
-  waking.join();
+  const auto wake = [&] {
+    dispatcher->Wake();
+    return false;
+  };
+  EXPECT_EQ(dispatcher->WaitUntil(deadline, wake).code, Code::kTimeout);
 }
 
 // A poll that finds nothing yields its processor to the control thread, but only while that thread
