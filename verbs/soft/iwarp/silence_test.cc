@@ -100,7 +100,7 @@ TEST_F(IwarpSilenceTest, NothingUnderWay) {
 // An outage of less than half the time limit does no harm to an idle connection, whichever of its
 // keep-alive probes are lost.
 TEST_F(IwarpSilenceTest, ShortSilenceWithNothingUnderWay) {
-  Connect(6 * kNanosPerSecond);
+  Connect(9 * kNanosPerSecond);
   for (int i = 0; i < 2; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(i == 0 ? 2800 : 1300));
     ASSERT_TRUE(SetLoopback(false));
