@@ -44,6 +44,9 @@ class Waiter {
   Sleeper thread_;
 };
 
+// The time-out of a wait that nothing ends: long enough for what is to happen meanwhile.
+DAT_TIMEOUT LongEnough() { return 5 * kSecond * static_cast<DAT_TIMEOUT>(Slowness()); }
+
 DAT_EVD_STATE EvdState(DAT_EVD_HANDLE evd) {
   DAT_EVD_PARAM param;
   Must(dat_evd_query(evd, DAT_EVD_FIELD_ALL, &param));
@@ -107,7 +110,7 @@ TEST(Dto, C120_UnsignalledWakesNobody) {
         DAT_EP_HANDLE ep = side.NewEp(&attributes);
         side.ConnectTo(peer, ep, Port(0));
         peer.Await("waiting");
-        Waiter waiter(side.request_evd, 2 * kSecond);
+        Waiter waiter(side.request_evd, LongEnough());
         for (uint64_t i = 0; i < 3; ++i) Must(side.TrySend(ep, i, kUnsignalled));
         EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
         EXPECT_EQ(waiter.more(), 3);
@@ -162,7 +165,7 @@ TEST(Dto, C121_OnlySolicitedMessagesWake) {
         for (uint64_t i = 0; i < 6; ++i) side.PostReceive(ep, i);
         side.AcceptFrom(peer, ep, Port(0));
         {
-          Waiter waiter(side.receive_evd, 2 * kSecond);
+          Waiter waiter(side.receive_evd, LongEnough());
           peer.Tell("send two");
           EXPECT_TRUE(Fails(waiter.Join(), DAT_TIMEOUT_EXPIRED));
           EXPECT_EQ(waiter.more(), 2) << "they came while it waited";
