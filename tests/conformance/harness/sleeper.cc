@@ -21,10 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr Clock::duration kPatience = std::chrono::seconds(10);
-// A thread that is seen asleep in one place so many times, a millisecond apart, is not waiting for
-// a lock on its way there.
-constexpr int kLooks = 3;
-constexpr int kBetweenLooks = 1000;
+constexpr useconds_t kBetweenLooks = 1000;
 
 std::string ThreadsOf(pid_t process) { return "/proc/" + std::to_string(process) + "/task"; }
 
@@ -58,19 +55,19 @@ bool AllStopped(pid_t process) {
 
 }  // namespace
 
-void AwaitAsleep(pid_t process, pid_t thread) {
+void AwaitAsleep(pid_t process, pid_t thread, int milliseconds) {
   const std::string path = ThreadsOf(process) + "/" + std::to_string(thread);
   const Clock::time_point end = Clock::now() + kPatience;
   long last = -1;
   int seen = 0;
-  while (seen < kLooks) {
+  while (seen < milliseconds) {
     const long sleeps = SleepsOf(path);
     seen = sleeps < 0 ? 0 : sleeps == last ? seen + 1 : 1;
     last = sleeps;
     if (Clock::now() > end || StateOf(path) == 0) break;
     usleep(kBetweenLooks);
   }
-  EXPECT_EQ(seen, kLooks) << path << " does not sleep";
+  EXPECT_EQ(seen, milliseconds) << path << " does not sleep";
 }
 
 void StopProcess(pid_t process) {

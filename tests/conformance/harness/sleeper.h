@@ -13,9 +13,10 @@
 
 namespace viaduct::tests {
 
-// Waits until the thread, of this or another process, sleeps in the kernel, so that it is inside
-// the call that it was about to make. Fails after 10 s.
-void AwaitAsleep(pid_t process, pid_t thread);
+// Waits until the thread, of this or another process, has slept in one place in the kernel for so
+// long, so that it is inside the call that it was about to make: a lock on its way there, whose
+// holder has lost its processor, takes less time. Fails after 10 s.
+void AwaitAsleep(pid_t process, pid_t thread, int milliseconds = 10);
 
 // Sends SIGSTOP, and returns when none of the process's threads runs any more. Fails after 10 s.
 void StopProcess(pid_t process);

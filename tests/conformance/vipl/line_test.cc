@@ -69,10 +69,7 @@ class Server {
   void Wait(VIP_ULONG timeout = kLong) {
     peer_->Send(Order{timeout});
     peer_->Await("waiting");
-    for (int i = 0; i < 5; ++i) {
-      AwaitAsleep(pid_, pid_);
-      usleep(2000);
-    }
+    AwaitAsleep(pid_, pid_, 100);
   }
   Served Result() { return peer_->Receive<Served>(); }
   void ExpectServed(const std::string& requester) {
@@ -211,8 +208,8 @@ TEST_P(Line, FirstComeFirstServed) {
 TEST_P(Line, WhoTimesOutLeavesItsPlace) {
   RunAlone([name = GetParam()()] {
     Server a(name), b(name), c(name);
-    a.Wait(200);
-    b.Wait(300);
+    a.Wait(1000 * Slowness());
+    b.Wait(1500 * Slowness());
     c.Wait();
     EXPECT_EQ(a.Result().result, VIP_TIMEOUT);
     EXPECT_EQ(b.Result().result, VIP_TIMEOUT);
