@@ -24,6 +24,7 @@ TEST(ForkTest, AChildKeepsNothingOpenAndDoesNoHarm) {
     end.Await(end.connected);
     const pid_t child = fork();
     if (child == 0) {
+      alarm(60);  // if nobody kills it
       // Posting and polling in the child touch nothing of the parent.
       end.Send(1, 0, 64);
       Completion completion;
