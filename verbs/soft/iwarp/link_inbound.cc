@@ -20,13 +20,21 @@ namespace viaduct::verbs::iwarp {
 namespace {
 
 // The status that a Terminate means for our oldest unconfirmed request.
-Status VerdictOf(const WireError& error) {
+Status VerdictOf(const Terminate& terminate) {
+  const WireError& error = terminate.error;
+  // The peer's own trouble. RFC 5040 gives this type no code; siw sends 0xff.
+  if (error.layer == 0 && error.type == 0) return Status::kFlushed;
+  // Or it is about an answer of ours, whose sink has gone there.
+  if (terminate.segment.has_value() &&
+      (terminate.segment->opcode == RdmapOpcode::kReadResponse ||
+       terminate.segment->opcode == RdmapOpcode::kAtomicResponse)) {
+    return Status::kFlushed;
+  }
   if (error == kNoBuffer) return Status::kReceiverNotReady;
   if (error.layer == 1 && error.type == 1) return Status::kRemoteAccess;
   if (error == kMessageTooLong) return Status::kRemoteOperation;
   if (error.layer == 0 && error.type == 1) return Status::kRemoteAccess;
   if (error.layer == 0 && error.type == 2) return Status::kRemoteOperation;
-  if (error == kRdmapLocalCatastrophic) return Status::kFlushed;  // the peer's own trouble
   return Status::kTransport;
 }
 
@@ -652,16 +660,15 @@ bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payl
     SpinLockHolder hold(&transmit_lock_);
     started |= requested_;
   }
-  const std::optional<Terminate> terminate = DecodeTerminate(payload, started);
-  const WireError error = terminate.has_value() ? terminate->error : kRdmapLocalCatastrophic;
-  Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(error));
+  const Terminate terminate =
+      DecodeTerminate(payload, started).value_or(Terminate{.error = kRdmapLocalCatastrophic});
+  Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(terminate.error));
   peer_terminated_ = true;
   broken_ = true;
   // Several requests may share a confirming read, which will not be answered any more.
-  const std::optional<uint32_t> refused =
-      terminate.has_value() ? RefusedMessage(*terminate) : std::nullopt;
+  const std::optional<uint32_t> refused = RefusedMessage(terminate);
   if (refused.has_value()) CompleteBefore(pair, *refused);
-  pair.Fail(VerdictOf(error));
+  pair.Fail(VerdictOf(terminate));
   return false;
 }
 

@@ -297,6 +297,10 @@ TEST_F(LinkTest, TerminateOfThePeer) {
         Row{"11008000", Status::kRemoteAccess}, Row{"01028000", Status::kRemoteAccess},
         Row{"10000700", Status::kRemoteAccess}, Row{"12058000", Status::kRemoteOperation},
         Row{"02078000", Status::kRemoteOperation}, Row{"00000000", Status::kFlushed},
+        Row{"00ff0000", Status::kFlushed},  // siw's
+        // A write is refused, and an answer of ours.
+        Row{"1100c0000010c140deadbe000000000000001000", Status::kRemoteAccess},
+        Row{"1100c0000010c142deadbe000000000000001000", Status::kFlushed},
         Row{"20020000", Status::kTransport}}) {
     SCOPED_TRACE(row.control);
     TestPeer peer = Accepted();

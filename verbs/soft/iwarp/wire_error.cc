@@ -23,6 +23,7 @@ constexpr Name kNames[] = {
     {kCatastrophicStream, "RDMAP remote operation: catastrophic error of the stream"},
     {{0, 2, 8}, "RDMAP remote operation: catastrophic error, global"},
     {{0, 2, 9}, "RDMAP remote operation: STag cannot be invalidated"},
+    {{0, 0, 0xff}, "RDMAP: local catastrophic error"},  // siw's
     {{1, 0, 0}, "DDP: local catastrophic error"},
     {kTaggedInvalidStag, "DDP tagged buffer: invalid STag"},
     {kTaggedBounds, "DDP tagged buffer: base or bounds violation"},
