@@ -22,7 +22,8 @@ bool IsMapped(uint64_t start, uint64_t length) {
 bool UsableMemory::Has(const void* address, size_t length, bool written) {
   const auto start = reinterpret_cast<uintptr_t>(address);
   if (!IsMapped(start, length)) return false;
-  if (Remembers(start, length)) return true;
+  // The end tells whether a file is there now that does not reach so far.
+  if (Remembers(start, length) && IsInFile(start + length - 1)) return true;
   Mapping together;  // of adjacent writable mappings: a program's data have two or three
   const bool has = EveryMapping(address, length, [&](const Mapping& mapping) {
     if (!mapping.readable || (written && !mapping.writable)) return false;

@@ -2,9 +2,9 @@
 // memory that it cannot access; here a message of the peer would end the process with a fault.
 //
 // The kernel's list of mappings takes tens of microseconds to read. Hence this class remembers some
-// mappings that were writable and lay within their file. It does not notice if such a mapping has
-// become read-only since, or its file shorter. If memory is unmapped while it is registered, or its
-// file is truncated, that is the program's own fault.
+// mappings that were writable and lay within their file. It does not notice if there is read-only
+// memory now, but it does if a file ends before the range does. If memory is unmapped while it is
+// registered, or its file is truncated, that is the program's own fault.
 //
 // Any thread.
 #ifndef VIADUCT_VERBS_SOFT_USABLE_MEMORY_H_

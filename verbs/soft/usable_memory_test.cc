@@ -122,6 +122,14 @@ TEST_F(MemoryOfAFileTest, IsRememberedWhereTheFileIsWhole) {
   EXPECT_TRUE(usable_.Has(memory_, page_, true)) << "it was looked up";
 }
 
+// It is a mapping of its own, at an address that was used before.
+TEST_F(MemoryOfAFileTest, IsNotWhatWasThereBefore) {
+  EXPECT_TRUE(usable_.Has(memory_, 8 * page_, true));
+  MapPages(2);
+  EXPECT_FALSE(usable_.Has(memory_, 2 * page_, true));
+  EXPECT_TRUE(usable_.Has(memory_, page_, true));
+}
+
 // More mappings than are remembered.
 TEST_F(UsableMemoryTest, ManyMappingsAreEachFound) {
   for (int number = 1; number < 8; number += 2) Protect(number, PROT_READ);
