@@ -140,6 +140,8 @@ bool RegionTable::Bind(Key key, const WindowBinding& binding) {
   if ((binding.access & (kRemoteRead | kRemoteAtomic)) != 0) needs |= kLocalRead;
   if ((binding.access & (kRemoteWrite | kRemoteAtomic)) != 0) needs |= kLocalWrite;
   SpinLockHolder holder(&mutex_);
+  Region& window = regions_[key & kIndexMask];
+  if (window.issued != key) return true;  // nor does it need the region any more
   Region& region = regions_[binding.region & kIndexMask];
   // Not a window of a window.
   if (region.window || region.issued != binding.region) return false;
@@ -150,8 +152,6 @@ bool RegionTable::Bind(Key key, const WindowBinding& binding) {
   const unsigned char* memory =
       Resolve(binding.region, binding.address, binding.length, needs, binding.domain);
   if (memory == nullptr) return false;
-  Region& window = regions_[key & kIndexMask];
-  if (window.issued != key) return true;
   window.parent = binding.region;
   region.windows++;
   const auto start = reinterpret_cast<uint64_t>(memory);

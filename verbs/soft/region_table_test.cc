@@ -108,6 +108,9 @@ TEST(RegionTableTest, AWindowOpensWhenItIsBound) {
   table.Deregister(second);
   EXPECT_TRUE(table.Bind(second, Binding(region, 1000, 1, kRemoteRead)));
   EXPECT_FALSE(table.Check(second, 1000, 1, kRemoteRead, 7));
+  // Then its region may go, too.
+  table.Deregister(region);
+  EXPECT_TRUE(table.Bind(second, Binding(region, 1000, 1, kRemoteRead)));
 }
 
 TEST(RegionTableTest, AWindowNeedsTheRegionsRights) {
