@@ -1,4 +1,5 @@
 // Posting of binds.
+#include <memory>
 #include <new>
 
 #include "verbs/rdma/queue_pair.h"
@@ -11,6 +12,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
   blank.opcode = Opcode::kBind;
   blank.flags = request.flags;
   blank.quiet = (request.flags & kQuiet) != 0;
+  std::shared_ptr<DomainCore> domain;
   {
     SpinLockHolder guard(&send_lock_);
     if (sends_.full()) return PostResult::kQueueFull;
@@ -20,11 +22,12 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
     if (!HasRoomFor(1)) return PostResult::kQueueFull;
     sends_.KeepPlace();
+    domain = domain_;
   }
   // Bind calls into the kernel, so it is not called under the lock.
   Memory::BindStep step = Memory::BindStep::kNoKey;
   try {
-    step = memory_.Bind(*domain_, request, key);
+    step = memory_.Bind(*domain, request, key);
   } catch (const std::bad_alloc&) {  // the place is given back below
   }
   {
