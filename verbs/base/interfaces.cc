@@ -159,11 +159,13 @@ std::string DefaultRouteInterface(absl::string_view table) {
     const std::vector<absl::string_view> fields =
         absl::StrSplit(line, absl::ByAnyChar(" \t"), absl::SkipEmpty());
     if (fields.size() < 8) continue;
-    uint32_t destination, flags, metric, mask;
+    uint32_t destination, flags, mask;
+    int64_t shown;  // with a sign, from 2^31 on, by kernels like Linux 6.1
     if (!absl::SimpleHexAtoi(fields[1], &destination) || !absl::SimpleHexAtoi(fields[3], &flags) ||
-        !absl::SimpleAtoi(fields[6], &metric) || !absl::SimpleHexAtoi(fields[7], &mask)) {
+        !absl::SimpleAtoi(fields[6], &shown) || !absl::SimpleHexAtoi(fields[7], &mask)) {
       continue;
     }
+    const auto metric = static_cast<uint32_t>(shown);
     if (destination != 0 || mask != 0 || (flags & RTF_UP) == 0 || (flags & RTF_REJECT) != 0) {
       continue;
     }

@@ -136,6 +136,14 @@ TEST(DefaultRoute, IsTheOneOfLeastMetricAndOfEqualOnesTheFirst) {
             "b");
 }
 
+TEST(DefaultRoute, MayHaveAMetricThatLooksNegative) {
+  const std::string last = Route("last", "00000000", "0003", -1, "00000000");
+  EXPECT_EQ(internal::DefaultRouteInterface(absl::StrCat(kTitle, last)), "last");
+  EXPECT_EQ(internal::DefaultRouteInterface(
+                absl::StrCat(kTitle, last, Route("b", "00000000", "0003", 100, "00000000"))),
+            "b");
+}
+
 TEST(DefaultRoute, IsUpAndNotARefusal) {
   EXPECT_EQ(internal::DefaultRouteInterface(
                 absl::StrCat(kTitle, Route("down", "00000000", "0002", 0, "00000000"),
