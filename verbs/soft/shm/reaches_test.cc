@@ -114,5 +114,27 @@ TEST_F(ShmReaches, AListenerIsAtItsAddressAndAtLoopback) {
   }
 }
 
+TEST_F(ShmReaches, TheDiallerHasAnAddressOfTheFamilyThatItDials) {
+  struct Asked final : ListenerSink {
+    void OnRequest(std::unique_ptr<IncomingConnection> request) override {
+      address = request->peer_address();
+      request->Reject({});
+    }
+    Address address;
+  };
+  const std::unique_ptr<Context> dialling = OpenForTest("::1"), context = OpenForTest();
+  TestEnd from(*dialling);
+  Asked asked;
+  auto listener = context->Listen(0, &asked);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  const Address address = *Address::Parse("127.0.0.1");
+  ASSERT_TRUE(from.pair()
+                  .Connect({.address = address, .port = (*listener)->port(), .private_data = {}})
+                  .ok());
+  from.Await(from.failed);
+  EXPECT_EQ(from.outcome, ConnectOutcome::kRejected);
+  EXPECT_EQ(asked.address, address);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs::shm

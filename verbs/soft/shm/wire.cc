@@ -91,7 +91,9 @@ Link* ShmWire::Connect(SoftQueuePair& pair, const ConnectOptions& options) {
   if (!socket.ok() || options.private_data.size() > kMaxPrivateData) return nullptr;
   const uint16_t from_port = NextPort();
   pair.SetLocalPort(from_port);
-  const RequestBody body = {ToWire(address_),
+  // As over TCP: the peer sees an address of the family that it was asked at.
+  const bool same_family = address_.family() == options.address.family();
+  const RequestBody body = {ToWire(same_family ? address_ : options.address),
                             ToWire(options.address),
                             options.port,
                             from_port,
