@@ -471,6 +471,14 @@ TEST_F(SendTest, SuppressedRequestsCompleteSilently) {
   Settle();
   EXPECT_TRUE(from.sends().got().empty());
   EXPECT_TRUE(from.pair().SendIdle());
+  // Nor need anybody poll for them: programs learn from their peers how far they are.
+  Forget(from);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(to.Receive(i, 0, 64), PostResult::kOk);
+    ASSERT_EQ(from.Send(i, 0, 8, kSuppress), PostResult::kOk) << i;
+    Expect(to.receives(), i);
+    ASSERT_TRUE(Run([&] { return from.pair().SendIdle(); }));
+  }
 }
 
 TEST_F(SendTest, MoreSegmentsThanThePairWasMadeFor) {

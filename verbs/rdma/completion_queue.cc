@@ -192,6 +192,13 @@ int CompletionCore::Reap(Completion* out, int n) {
   return count;
 }
 
+void CompletionCore::SkipUnseen(WorkQueue& queue) {
+  while (queue.HasNews() && !queue.Shows(queue.At(queue.head()))) queue.PopHead();
+  if (queue.HasNews()) return;
+  queue.ClearDoneBehind();
+  Unlist(queue);
+}
+
 int CompletionCore::PollLocked(Completion* out, int n) {
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   int count = first_ != nullptr ? Reap(out, n) : 0;

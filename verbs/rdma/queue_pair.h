@@ -189,6 +189,9 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The device has room for so many requests, beside those for which places are kept.
   bool HasRoomFor(uint32_t requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // Takes what the device has completed, and frees the places of suppressed requests that have
+  // succeeded: for their sake no program polls. True: there is a free place.
+  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // With more segments than the device takes it becomes several requests. A write whose immediate
   // data the device carries does not, because the receiver is told only the length of the last one,

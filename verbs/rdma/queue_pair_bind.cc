@@ -15,12 +15,12 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
   std::shared_ptr<DomainCore> domain;
   {
     SpinLockHolder guard(&send_lock_);
-    if (sends_.full()) return PostResult::kQueueFull;
+    if (sends_.full() && !MakeRoom()) return PostResult::kQueueFull;
     if (sending_ == nullptr || stopped_) {
       return PostDone(sends_, kSends, blank, Status::kFlushed);
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
-    if (!HasRoomFor(1)) return PostResult::kQueueFull;
+    if (!HasRoomFor(1) && !(MakeRoom() && HasRoomFor(1))) return PostResult::kQueueFull;
     sends_.KeepPlace();
     domain = domain_;
   }

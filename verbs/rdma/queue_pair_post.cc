@@ -118,9 +118,21 @@ bool RdmaQueuePair::HasRoomFor(uint32_t requests) const {
   return sending_->SendRoom() >= requests + sends_.kept_places();
 }
 
+bool RdmaQueuePair::MakeRoom() {
+  bool news;
+  {
+    PassLockHolder guard(&core(kSends).lock);
+    core(kSends).Harvest();
+    core(kSends).SkipUnseen(sends_);
+    news = core(kSends).HasNews();
+  }
+  if (news) core(kSends).Notify();
+  return !sends_.full();
+}
+
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full()) [[unlikely]]
+  if (sends_.full() && !MakeRoom()) [[unlikely]]
     return PostResult::kQueueFull;
   if (PostPlain(request)) return PostResult::kOk;
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
@@ -140,8 +152,9 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.has_immediate = (request.flags & kImmediate) != 0;
   blank.immediate = request.immediate;
   // Checked before the request has an id: without room it is not posted.
-  if (sending_ != nullptr && !HasRoomFor(PartsOf(request, blank))) {
-    return PostResult::kQueueFull;
+  if (sending_ != nullptr) {
+    const uint32_t parts = PartsOf(request, blank);
+    if (!HasRoomFor(parts) && !(MakeRoom() && HasRoomFor(parts))) return PostResult::kQueueFull;
   }
   if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) {
@@ -355,7 +368,8 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
 
 PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full() || (sending_ != nullptr && !HasRoomFor(1))) {
+  if (sends_.full() && !MakeRoom()) return PostResult::kQueueFull;
+  if (sending_ != nullptr && !HasRoomFor(1) && !(MakeRoom() && HasRoomFor(1))) {
     return PostResult::kQueueFull;
   }
   WorkRecord blank = {};
