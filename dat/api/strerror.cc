@@ -13,7 +13,8 @@ DAT_RETURN dat_strerror(DAT_RETURN value, const char** major_message, const char
   if (minor_message != nullptr) {
     *minor_message = names.subtype != nullptr ? names.subtype : "unknown minor error";
   }
-  return names.type != nullptr && names.subtype != nullptr ? DAT_SUCCESS : BadParameter(1);
+  if (names.type == nullptr || names.subtype == nullptr) return BadParameter(1);
+  return DAT_SUCCESS;
 }
 
 }  // namespace viaduct::dat

@@ -89,7 +89,9 @@ TEST(OutOfDescriptorsListing, TheListIsWholeOrThereIsNone) {
       ++refused;
     }
     ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
-    if (listed) EXPECT_EQ(*listed, whole) << spare << " descriptors";
+    if (listed) {
+      EXPECT_EQ(*listed, whole) << spare << " descriptors";
+    }
   }
   EXPECT_GT(refused, 0);
   EXPECT_LT(refused, 16);

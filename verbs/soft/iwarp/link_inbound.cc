@@ -661,7 +661,7 @@ bool IwarpLink::TakeTerminate(SoftQueuePair& pair, std::span<const uint8_t> payl
     started |= requested_;
   }
   const Terminate terminate =
-      DecodeTerminate(payload, started).value_or(Terminate{.error = kRdmapLocalCatastrophic});
+      DecodeTerminate(payload, started).value_or(Terminate{kRdmapLocalCatastrophic, std::nullopt});
   Log(LogLevel::kInfo, "iwarp: the peer terminated: ", Describe(terminate.error));
   peer_terminated_ = true;
   broken_ = true;
