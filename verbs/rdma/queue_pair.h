@@ -192,6 +192,8 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   // Takes what the device has completed, and frees the places of suppressed requests that have
   // succeeded: for their sake no program polls. True: there is a free place.
   bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // As HasRoomFor, and makes the room if there is none.
+  bool FindRoomFor(uint32_t requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // With more segments than the device takes it becomes several requests. A write whose immediate
   // data the device carries does not, because the receiver is told only the length of the last one,

@@ -20,7 +20,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
       return PostDone(sends_, kSends, blank, Status::kFlushed);
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
-    if (!HasRoomFor(1) && !(MakeRoom() && HasRoomFor(1))) return PostResult::kQueueFull;
+    if (!FindRoomFor(1)) return PostResult::kQueueFull;
     sends_.KeepPlace();
     domain = domain_;
   }

@@ -130,6 +130,10 @@ bool RdmaQueuePair::MakeRoom() {
   return !sends_.full();
 }
 
+bool RdmaQueuePair::FindRoomFor(uint32_t requests) {
+  return HasRoomFor(requests) || (MakeRoom() && HasRoomFor(requests));
+}
+
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
   if (sends_.full() && !MakeRoom()) [[unlikely]]
@@ -152,10 +156,7 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.has_immediate = (request.flags & kImmediate) != 0;
   blank.immediate = request.immediate;
   // Checked before the request has an id: without room it is not posted.
-  if (sending_ != nullptr) {
-    const uint32_t parts = PartsOf(request, blank);
-    if (!HasRoomFor(parts) && !(MakeRoom() && HasRoomFor(parts))) return PostResult::kQueueFull;
-  }
+  if (sending_ != nullptr && !FindRoomFor(PartsOf(request, blank))) return PostResult::kQueueFull;
   if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) {
     return PostDone(sends_, kSends, blank, Status::kFlushed);
@@ -369,9 +370,7 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
 PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   SpinLockHolder guard(&send_lock_);
   if (sends_.full() && !MakeRoom()) return PostResult::kQueueFull;
-  if (sending_ != nullptr && !HasRoomFor(1) && !(MakeRoom() && HasRoomFor(1))) {
-    return PostResult::kQueueFull;
-  }
+  if (sending_ != nullptr && !FindRoomFor(1)) return PostResult::kQueueFull;
   WorkRecord blank = {};
   blank.id = request.id;
   blank.opcode = request.opcode;
