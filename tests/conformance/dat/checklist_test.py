@@ -13,7 +13,7 @@ _NUMBERS = range(1, 137)
 _SOURCES = (
     "tests/conformance/dat/*_test.cc",
     "tests/abi/dat*_abi_test.cc",
-    "tests/providers/providers_test.cc",
+    "tests/providers/*_test.cc",
     "dat/api/libraries_test.py",
     "dat/registry/*_test.cc",
 )
