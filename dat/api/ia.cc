@@ -8,6 +8,7 @@
 #include "dat/api/ia_attributes.h"
 #include "dat/api/limits.h"
 #include "dat/api/registration.h"
+#include "verbs/base/log.h"
 
 namespace viaduct::dat {
 namespace {
@@ -47,6 +48,17 @@ DAT_RETURN CheckAsync(DAT_EVD_HANDLE async, DAT_COUNT length) {
              : BadHandle(DAT_INVALID_HANDLE_EVD_ASYNC);
 }
 
+// The place of an entry that the engine serves; the log says if there is none.
+core::Error FindPlace(const registry::Entry& entry, registry::Place* place) {
+  const core::Error error = registry::PlaceOf(entry, place);
+  if (error.code == core::Code::kNotFound && verbs::LogEnabled(verbs::LogLevel::kWarn)) {
+    verbs::WriteLog(verbs::LogLevel::kWarn, "adapter " + entry.name +
+                                                ": no interface, address or RDMA adapter \"" +
+                                                entry.parameters + "\" here");
+  }
+  return error;
+}
+
 }  // namespace
 
 DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_qlen,
@@ -54,7 +66,7 @@ DAT_RETURN OpenOnEngine(const registry::Entry& entry, DAT_COUNT async_evd_min_ql
   DAT_RETURN checked = CheckAsync(*async_evd_handle, async_evd_min_qlen);
   if (checked != DAT_SUCCESS) return checked;
   registry::Place place;
-  core::Error error = registry::PlaceOf(entry, &place);
+  core::Error error = FindPlace(entry, &place);
   core::Ref<core::InterfaceAdapter> adapter;
   if (error.ok()) error = core::InterfaceAdapter::Open(place.address, &adapter, place.device);
   if (!error.ok()) return ToReturn(error);

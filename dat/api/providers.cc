@@ -124,8 +124,10 @@ void Warn(const registry::Entry& entry, const std::string& what) {
   std::string line =
       "adapter " + entry.name + " (dat.conf line " + std::to_string(entry.line) + "): " + what;
   if (registry::IsOfeds(entry)) {
-    line += "; for this library's own engine write: " +
-            registry::ToLine(registry::ServedByEngine(entry));
+    try {
+      line += "; for this library's own engine write: " + registry::LineOfOurs(entry);
+    } catch (const std::bad_alloc&) {  // without the advice: the next alternative may do
+    }
   }
   verbs::WriteLog(verbs::LogLevel::kWarn, line);
 }

@@ -40,7 +40,9 @@ std::vector<Entry> ReadEntries() {
   const int error = verbs::ReadFileText(path, &text);
   if (verbs::IsShortage(error)) throw std::bad_alloc();
   if (error != 0 && (overridden || error != ENOENT)) {
-    LogError(path + ": " + strerror(error) + "; it has no adapters for anybody");
+    LogError(
+        (overridden ? "DAT_OVERRIDE names " : "") + path + ": " + strerror(error) +
+        (overridden ? "; no adapter can be opened" : "; only the built-in ones can be opened"));
   }
   std::vector<Entry> entries;
   if (error == 0) entries = Parse(path, text);

@@ -10,7 +10,6 @@
 
 #include "dat/registry/registry.h"
 #include "verbs/base/interfaces.h"
-#include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "verbs/base/version.h"
 #include "verbs/open_device.h"
@@ -76,14 +75,6 @@ bool IsEngines(const Entry& entry) {
   return IsOfeds(entry) && verbs::ChoiceSetting(verbs::SettingId::kOfedEntries) == "engine";
 }
 
-Entry ServedByEngine(const Entry& entry) {
-  Entry ours = entry;
-  ours.library = kOurLibrary;
-  const std::string version = VIADUCT_VERSION;  // major.minor.patch
-  ours.library_version = "viaduct." + version.substr(0, version.rfind('.'));
-  return ours;
-}
-
 core::Error PlaceOf(const Entry& entry, Place* place) {
   std::string parameters = entry.parameters;
   const std::string word = TakeWord(&parameters);
@@ -108,16 +99,19 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
     const std::string interface = InterfaceOfRdmaDevice(word, port);
     if (!interface.empty()) found = verbs::InterfaceAddress(*interfaces, interface);
   }
-  if (!found) {
-    if (verbs::LogEnabled(verbs::LogLevel::kWarn)) {
-      verbs::WriteLog(verbs::LogLevel::kWarn, "adapter " + entry.name +
-                                                  ": no interface, address or RDMA adapter \"" +
-                                                  word + "\" here");
-    }
-    return core::Code::kNotFound;
-  }
+  if (!found) return core::Code::kNotFound;
   place->address = *found;
   return core::Ok();
+}
+
+std::string LineOfOurs(const Entry& entry) {
+  Entry ours = entry;
+  ours.library = kOurLibrary;
+  const std::string version = VIADUCT_VERSION;  // major.minor.patch
+  ours.library_version = "viaduct." + version.substr(0, version.rfind('.'));
+  Place place;
+  if (PlaceOf(entry, &place) == core::Code::kNotFound) ours.parameters.clear();
+  return ToLine(ours);
 }
 
 }  // namespace viaduct::registry

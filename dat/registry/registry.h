@@ -57,9 +57,6 @@ bool IsEngines(const Entry& entry);
 // Whether the entry names a provider library of OFED (libdaplofa, libdaploscm, libdaploucm, ...).
 bool IsOfeds(const Entry& entry);
 
-// The entry with our provider library in place of its own.
-Entry ServedByEngine(const Entry& entry);
-
 // The address at which the engine opens an entry's adapter, and the device that serves it.
 struct Place {
   verbs::Address address;
@@ -74,6 +71,10 @@ struct Place {
 // 127.0.0.1. kNotFound: nothing here has that name; kInsufficientResources: the kernel could not be
 // asked.
 core::Error PlaceOf(const Entry& entry, Place* place);
+
+// The line of dat.conf by which the engine serves the adapter of somebody else's entry: at the
+// place that its parameters name, or, if nothing here has that name, at the default route's.
+std::string LineOfOurs(const Entry& entry);
 
 }  // namespace viaduct::registry
 

@@ -110,14 +110,6 @@ Json CheckDescriptors() {
                    : "ulimit -n " + std::to_string(std::min<rlim_t>(limit.rlim_max, 65536)));
 }
 
-// The line by which our engine serves the adapter of an entry whose own library is not here.
-std::string LineOfOurs(const registry::Entry& entry) {
-  registry::Entry ours = registry::ServedByEngine(entry);
-  registry::Place place;
-  if (!registry::PlaceOf(ours, &place).ok()) ours.parameters.clear();  // the default route's
-  return registry::ToLine(ours);
-}
-
 std::vector<Json> CheckConf() {
   const std::string given = verbs::PathSetting(verbs::SettingId::kDatOverride);
   const std::string path = given.empty() ? "/etc/dat.conf" : given;
@@ -130,7 +122,7 @@ std::vector<Json> CheckConf() {
     const std::string finding = path + ": " + strerror(error);
     if (!given.empty()) return {no_adapter(finding)};
     if (error == ENOENT) return {Check("dat.conf", "ok", finding + "; soft0 is built in")};
-    return {Check("dat.conf", "failed", finding + "; it has no adapters for anybody",
+    return {Check("dat.conf", "failed", finding + "; only the built-in adapters can be opened",
                   error == EACCES
                       ? "chmod a+r " + path
                       : "dat.conf(5) says what file it is; without it soft0 is built in")};
@@ -162,7 +154,7 @@ std::vector<Json> CheckConf() {
     const std::string why = dlerror();
     checks.push_back(Check("dat.conf", "warning",
                            path + " line " + std::to_string(entry.line) + ": " + why,
-                           "install it, or write: " + LineOfOurs(entry)));
+                           "install it, or write: " + registry::LineOfOurs(entry)));
   }
   if (checks.empty()) {
     checks.push_back(

@@ -110,9 +110,10 @@ class DatInfo(unittest.TestCase):
         self.assertEqual(adapter["counters"], {"DCNT_IA_EVD_CREATE": 1})
 
     def test_adapter_that_cannot_be_opened(self):
-        opaque = "it cannot be opened; the line above says why"
+        unknown = "DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED"
+        opaque = unknown + ": the registry has it, but it cannot be opened; a warning in the log says why"
         for name, error, why in (("gone", opaque, "/nonexistent/lib.so"), ("away", opaque, "no-such-if"),
-                                 ("unknown", "DAT_PROVIDER_NOT_FOUND DAT_NAME_NOT_REGISTERED", None)):
+                                 ("unknown", unknown, None)):
             with self.subTest(name):
                 done = run("--json", name, conf=_CONF + _AWAY)
                 self.assertEqual(done.returncode, 1)
@@ -163,9 +164,9 @@ class DatInfo(unittest.TestCase):
         for kind, state, finding, cure in (
                 ("nothing", "ok", "No such file or directory; soft0 is built in", None),
                 ("text", "ok", " has 0 entries for user programs", None),
-                ("secret", "failed", "Permission denied; it has no adapters for anybody", "chmod a+r /etc/dat.conf"),
-                ("folder", "failed", "Is a directory; it has no adapters for anybody", remove),
-                ("link", "failed", "Too many levels of symbolic links; it has no adapters for anybody", remove)):
+                ("secret", "failed", "Permission denied; only the built-in adapters can be opened", "chmod a+r /etc/dat.conf"),
+                ("folder", "failed", "Is a directory; only the built-in adapters can be opened", remove),
+                ("link", "failed", "Too many levels of symbolic links; only the built-in adapters can be opened", remove)):
             with self.subTest(kind):
                 environment = {name: value for name, value in os.environ.items() if not name.startswith("DAT_")}
                 done = subprocess.run([*_OWN_MOUNTS, "sh", "-c", _OTHER_ETC, "", kind, _PROGRAM, "--json", "--check"],
@@ -179,6 +180,7 @@ class DatInfo(unittest.TestCase):
         conf = 'ofa-v2-mcm-1 u2.0 nonthreadsafe default /nonexistent/lib.so dapl.2.0 "mlx4_0 1" ""\n'
         (check,) = self.checks(conf=conf)["dat.conf"]
         line = check["cure"].partition("or write: ")[2]
+        self.assertEqual(run("--check", conf=conf).stderr, "")
         self.assertEqual(run("ofa-v2-mcm-1", conf=line + "\n").returncode, 0)
         (check,) = self.checks(conf=line + "\n")["dat.conf"]
         self.assertEqual(check["state"], "ok", check)
