@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -18,19 +19,21 @@ namespace {
 constexpr Setting kSettings[] = {
     {"VIADUCT_LOG", SettingType::kChoice, "warn", "error|warn|info|debug|trace", 0, 0,
      "What is written to standard error: error, warn, info (per adapter), debug (per object), "
-     "trace (per message). It decides where DAT_DBG_TYPE or DAPL_DBG_TYPE is given too."},
+     "trace (per message). Where DAT_DBG_TYPE or DAPL_DBG_TYPE is set too, this one counts."},
     {"VIADUCT_WIRE", SettingType::kChoice, "auto", "auto|shm|iwarp|rdma", 0, 0,
      "The soft device's wire: shared memory where the peer runs on this host and iWARP elsewhere "
-     "(auto), or one of them always; rdma is no wire of it but the RDMA device of the adapter's "
-     "address."},
+     "(auto), or one of them always. rdma opens the RDMA device that has the adapter's address "
+     "instead of the soft device."},
     {"VIADUCT_LISTEN", SettingType::kChoice, "default", "default|loopback", 0, 0,
      "Listeners bind the adapter's address and loopback (default), or loopback alone: an RDMA "
-     "device, which has its address alone, then listens not at all."},
+     "device, which has its address alone, then cannot listen."},
     {"VIADUCT_PORT_BASE", SettingType::kNumber, "61000", "", 1024, 65535,
      "First of the ports that names without a port of their own are hashed to. The same on all "
      "hosts that talk to each other."},
     {"VIADUCT_PORT_COUNT", SettingType::kNumber, "4536", "", 16, 64512,
-     "How many such ports there are; they end at 65535 at the latest."},
+     "How many such ports there are. They end at 65535 at the latest, so more than the default "
+     "need "
+     "a lower VIADUCT_PORT_BASE, too."},
     {"VIADUCT_GRACE_MS", SettingType::kNumber, "250", "", 0, 60000,
      "How long VipConnectRequest repeats a request that nobody waits for, in milliseconds."},
     {"VIADUCT_DAT_GRACE_MS", SettingType::kNumber, "200", "", 0, 60000,
@@ -92,8 +95,10 @@ constexpr Setting kSettings[] = {
 
 // Names that begin like ours but are not settings: DAT's own, and those of our scripts and tests.
 constexpr absl::string_view kForeignNames[] = {
-    "DAT_DBG_LEVEL", "DAT_DBG_DEST",        "DAT_CONF",     "DAT_IA_NAME",          "VIADUCT_BAZEL",
-    "VIADUCT_LONG",  "VIADUCT_TEST_EVENTS", "VIADUCT_SEED", "VIADUCT_RDMA_ADDRESS",
+    "DAT_DBG_LEVEL",       "DAT_DBG_DEST",  "DAT_CONF",
+    "DAT_IA_NAME",         "VIADUCT_BAZEL", "VIADUCT_LONG",
+    "VIADUCT_TEST_EVENTS", "VIADUCT_SEED",  "VIADUCT_RDMA_ADDRESS",
+    "VIADUCT_OPTIMIZED",
 };
 
 constexpr absl::string_view kOurPrefix = "VIADUCT_";
@@ -157,6 +162,20 @@ size_t Distance(absl::string_view a, absl::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+// The number that `environment` gives a setting, or its default.
+int64_t NumberIn(absl::Span<const char* const> environment, SettingId id) {
+  const Setting& setting = GetSetting(id);
+  int64_t value = 0;
+  for (absl::string_view entry : environment) {
+    if (absl::ConsumePrefix(&entry, absl::StrCat(setting.name, "=")) &&
+        ParseNumber(setting, entry, &value)) {
+      return value;
+    }
+  }
+  (void)ParseNumber(setting, setting.default_value, &value);
+  return value;
 }
 
 std::string Hint(absl::string_view name) {
@@ -236,6 +255,15 @@ std::vector<std::string> SettingProblems(absl::Span<const char* const> environme
     if ((ours || like_ours) && !absl::c_linear_search(kForeignNames, name)) {
       problems.push_back(absl::StrCat(name, ": no such setting", Hint(name)));
     }
+  }
+  constexpr int64_t kPortsEnd = 65536;
+  const int64_t base = NumberIn(environment, SettingId::kPortBase);
+  const int64_t count = NumberIn(environment, SettingId::kPortCount);
+  const bool asked = count != NumberIn({}, SettingId::kPortCount);
+  const bool few = kPortsEnd - base < GetSetting(SettingId::kPortCount).minimum;
+  if (!privileged && base + count > kPortsEnd && (asked || few)) {
+    problems.push_back(absl::StrCat("VIADUCT_PORT_COUNT: there are only ", kPortsEnd - base, " of ",
+                                    count, " ports, as VIADUCT_PORT_BASE is ", base));
   }
   return problems;
 }

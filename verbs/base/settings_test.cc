@@ -122,6 +122,19 @@ TEST(Settings, WhatIsExpectedDependsOnTheKind) {
                   "VIADUCT_SPIN_US: \"x\" is not a number in 0..1000000 or auto; auto is used"));
 }
 
+TEST(Settings, MorePortsNeedALowerFirstOne) {
+  const char* count[] = {"VIADUCT_PORT_COUNT=8000"};
+  EXPECT_THAT(SettingProblems(count),
+              ElementsAre("VIADUCT_PORT_COUNT: there are only 4536 of 8000 ports, as "
+                          "VIADUCT_PORT_BASE is 61000"));
+  const char* fewer[] = {"VIADUCT_PORT_BASE=62000"};  // nobody has asked for a number
+  EXPECT_THAT(SettingProblems(fewer), IsEmpty());
+  const char* base[] = {"VIADUCT_PORT_BASE=65535"};
+  EXPECT_THAT(SettingProblems(base), ElementsAre(HasSubstr("only 1 of 4536")));
+  const char* both[] = {"VIADUCT_PORT_BASE=50000", "VIADUCT_PORT_COUNT=8000"};
+  EXPECT_THAT(SettingProblems(both), IsEmpty());
+}
+
 TEST(Settings, NoneIsReadByAProgramWithMoreRights) {
   const char* environment[] = {"PATH=/bin", "VIADUCT_WIRE=shm", "VIADUCT_WIER=shm"};
   EXPECT_THAT(SettingProblems(environment, /*privileged=*/true),
@@ -140,7 +153,8 @@ TEST(Settings, MisspeltNamesAreFoundAndForeignOnesLeftAlone) {
                                "VIADUCT",
                                "=odd",
                                "VIADUCT_SEED=7",
-                               "VIADUCT_RDMA_ADDRESS=10.9.0.1"};
+                               "VIADUCT_RDMA_ADDRESS=10.9.0.1",
+                               "VIADUCT_OPTIMIZED=1"};
   EXPECT_THAT(SettingProblems(environment),
               ElementsAre(AllOf(HasSubstr("VIADUCT_WIER"), HasSubstr("VIADUCT_WIRE is one")),
                           HasSubstr("VIP_LOG"), HasSubstr("DAT_OVERIDE")));
