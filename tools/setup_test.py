@@ -132,7 +132,7 @@ class Setup(unittest.TestCase):
     def test_without_sudo_the_command_is_said(self):
         code, output = self._setup("build", INSTALLED="", WHO="1000")
         self.assertEqual(code, 1, output)
-        self.assertIn("as root run: apt-get install --no-install-recommends one two", output)
+        self.assertIn("as root run: apt-get update && apt-get install --no-install-recommends one two", output)
         self.assertEqual(self._calls(), [])
 
     def test_help_does_nothing(self):

@@ -23,8 +23,10 @@ absl::StatusOr<std::unique_ptr<Context>> OpenRdmaDevice(const Address& address,
                                                         const std::string& name) {
   const rdma::Module* const module = RdmaLibrary();
   if (module == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no device ", name, " (no RDMA device that can be used here)"));
+    const bool all = ChoiceSetting(SettingId::kWire) == kRdma;
+    return absl::NotFoundError(absl::StrCat("there is no device ", name,
+                                            ": this host has no RDMA device that can be used",
+                                            all ? ", and VIADUCT_WIRE asks for one" : ""));
   }
   absl::StatusOr<ControlThread*> loop = ControlThread::Get();
   if (!loop.ok()) return loop.status();

@@ -122,7 +122,7 @@ echo "status $?"
 """)
         first, second, _ = output.split("status 0\n")
         self.assertIn("open: DAT_PROVIDER_NOT_FOUND", first.splitlines())
-        self.assertIn("no RDMA device that can be used here", second)
+        self.assertIn("this host has no RDMA device that can be used", second)
         self.assertIn("open: DAT_PROVIDER_NOT_FOUND", second.splitlines())
 
     def _rights(self, driver):

@@ -13,13 +13,13 @@ namespace viaduct::datinfo {
 namespace {
 
 constexpr char kUsage[] =
-    "usage: datinfo [--json] [-e] [ADAPTER...]\n"
-    "       datinfo [--json] --check [PROGRAM]\n"
+    "usage: datinfo [-j] [-e] [ADAPTER...]\n"
+    "       datinfo [-j] --check [PROGRAM]\n"
     "Lists the adapters of uDAPL, or the attributes of those that are named.\n"
     "  -e           the settings too\n"
     "  --check      what stands in the way on this machine, with its cure; also which libraries\n"
     "               PROGRAM would load\n"
-    "  --json       the same as a JSON document\n"
+    "  -j, --json   the same as a JSON document\n"
     "  -h, --help   -V, --version\n"
     "Exit status: 0, 1 if an adapter could not be opened or a check failed, 2 for a wrong command\n"
     "line.\n";
@@ -38,7 +38,7 @@ int Run(int argc, char** argv) {
                             {"help", no_argument, nullptr, 'h'},
                             {"version", no_argument, nullptr, 'V'},
                             {nullptr, 0, nullptr, 0}};
-  for (int c; (c = getopt_long(argc, argv, "ehV", options, nullptr)) != -1;) {
+  for (int c; (c = getopt_long(argc, argv, "ejhV", options, nullptr)) != -1;) {
     switch (c) {
       case 'e':
         settings = true;

@@ -32,7 +32,8 @@ std::string Complaint(const std::string& name, DAT_RETURN value) {
       DAT_GET_SUBTYPE(value) == DAT_NAME_NOT_REGISTERED &&
       std::any_of(entries.begin(), entries.end(),
                   [&](const registry::Entry& entry) { return entry.name == name; })) {
-    return "it cannot be opened; the line above says why";
+    return Explain(value) +
+           ": the registry has it, but it cannot be opened; a warning in the log says why";
   }
   return Explain(value);
 }

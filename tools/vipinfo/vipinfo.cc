@@ -139,9 +139,11 @@ Json Ask(const std::string& name, const Options& options) {
   const VIP_RETURN opened = VipOpenNic(name.c_str(), &nic);
   if (opened != VIP_SUCCESS) {
     // VIPL returns the same for an unknown name and for a NIC whose device is not there.
-    info["error"] = opened == VIP_INVALID_PARAMETER
-                        ? "there is no such NIC, or it cannot be opened and a line above says why"
-                        : "it cannot be opened";
+    info["error"] =
+        opened == VIP_INVALID_PARAMETER
+            ? "VIP_INVALID_PARAMETER: there is no such NIC, or it cannot be opened and a "
+              "warning in the log says why"
+            : "VIP_ERROR_RESOURCE: it cannot be opened";
     return info;
   }
   VIP_NIC_ATTRIBUTES a = {};

@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 _PROGRAM = "tools/vipinfo/vipinfo"
+_NO_NIC = "VIP_INVALID_PARAMETER: there is no such NIC, or it cannot be opened and a warning in the log says why"
 
 
 def _run(*arguments, **settings):
@@ -56,13 +57,13 @@ class Vipinfo(unittest.TestCase):
         result = _run("-s", "clan0", "closed", VIADUCT_VIP_NICS=path)
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stdout, r"\Aclan0 +127\.0\.0\.1 +soft: .*wires: iwarp\n\Z")
-        self.assertEqual(result.stderr, "vipinfo: closed: there is no such NIC, or it cannot be opened and a line above says why\n")
+        self.assertEqual(result.stderr, f"vipinfo: closed: {_NO_NIC}\n")
         _, closed = json.loads(_run("-j", "clan0", "closed", VIADUCT_VIP_NICS=path).stdout)
-        self.assertEqual(closed, {"name": "closed", "error": "there is no such NIC, or it cannot be opened and a line above says why"})
+        self.assertEqual(closed, {"name": "closed", "error": _NO_NIC})
 
     def test_misspelt_variable_is_named_where_its_nic_is_not_found(self):
         result = _run("-s", "clan0", "clan1", VIADUCT_NIC_NAMES="known", VIADUCT_VIP_NICKS="/dev/null")
-        why = ": there is no such NIC, or it cannot be opened and a line above says why"
+        why = ": " + _NO_NIC
         self.assertEqual(result.stderr.splitlines(), [
             "viaduct: warn: VIADUCT_VIP_NICKS: no such setting (VIADUCT_VIP_NICS is one)", "vipinfo: clan0" + why, "vipinfo: clan1" + why])
 

@@ -74,7 +74,7 @@ void PostWrite(TestEnd& end, uint32_t length) {
   ASSERT_EQ(end.pair->PostSend(request), PostResult::kOk);
 }
 
-// iwarp.md 2.2. Linux siw ends a connection if the segments of two tagged messages mix, or those of
+// Linux siw ends a connection if the segments of two tagged messages mix, or those of
 // two untagged ones.
 TEST_F(LinkTest, AnAnswerWaitsForTheEndOfAWrite) {
   TestPeer peer = Accepted({.memory = kLong});
