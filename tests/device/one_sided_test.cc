@@ -230,10 +230,12 @@ TEST_F(OneSidedTest, AFencedRequestSeesWhatEarlierReadsBrought) {
     ASSERT_EQ(from.Read(2, 0, size, to, 0), PostResult::kOk);
     ASSERT_EQ(from.Send(3, 0, size, kFence), PostResult::kOk);
     ASSERT_EQ(from.Write(4, 0, size, to, 2 << 20, kFence | kConfirm), PostResult::kOk);
+    ASSERT_EQ(from.Read(5, 1 << 20, size, to, 2 << 20, kFence), PostResult::kOk);
     Expect(to.receives(), 1);
     EXPECT_TRUE(to.Get(1 << 20, size) == Pattern(size, 3)) << size;
-    for (int id : {2, 3, 4}) Expect(from.sends(), id);
+    for (int id : {2, 3, 4, 5}) Expect(from.sends(), id);
     EXPECT_TRUE(to.Get(2 << 20, size) == Pattern(size, 3)) << size;
+    EXPECT_TRUE(from.Get(1 << 20, size) == Pattern(size, 3)) << size;
   }
 }
 

@@ -266,6 +266,10 @@ int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   }
   if (IsSiw()) CallDriver(*handle->context);
   for (; work != nullptr; work = work->next) {
+    if (IsSiw() && work->opcode == IBV_WR_RDMA_READ && (work->send_flags & IBV_SEND_FENCE) != 0) {
+      *bad = work;
+      return EINVAL;
+    }
     if (mishaps.taken_before_refusal >= 0) [[unlikely]] {
       if (mishaps.taken_before_refusal == 0) {
         *bad = work;

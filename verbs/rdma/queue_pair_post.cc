@@ -217,7 +217,9 @@ ibv_send_wr RdmaQueuePair::WorkOf(const SendRequest& request, bool immediate) {
   work.wr_id = reads ? WorkId::OfRead(sending_) : WorkId::Of(sending_, kSends);
   work.sg_list = send_segments_.data();
   work.opcode = VerbsOpcode(request.opcode, immediate);
-  if ((request.flags & kFence) != 0) work.send_flags |= IBV_SEND_FENCE;
+  // siw takes a fence of a read for an error, and ends the connection.
+  const bool may_fence = !reads || device_.manager() != Manager::kSiw;
+  if ((request.flags & kFence) != 0 && may_fence) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
   if (immediate) work.imm_data = request.immediate;  // in the host's order of bytes: see README.md
   if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
