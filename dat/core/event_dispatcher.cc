@@ -223,9 +223,9 @@ Error EventDispatcher::Dequeue(Event* event) {
 }
 
 struct EventDispatcher::WaitProgress {
-  bool begun = false;
-  uint64_t first_notices = 0;  // notices_ when the wait began
-  uint64_t last_notices = 0;   // notices_ at its last look, or before its first
+  bool looked = false;
+  uint64_t first_notices = 0;  // notices_ at its first look, for several events
+  uint64_t last_notices = 0;   // notices_ at its last look
 };
 
 bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* more,
@@ -241,8 +241,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
       overflows = OverflowsLocked();
       progress->last_notices = notices_;
       taken = events_.size() >= options.threshold;
-      if (!progress->begun) {
-        progress->begun = true;
+      if (!progress->looked) {
         progress->first_notices = notices_;
       } else if (notices_ == progress->first_notices) {
         taken = false;  // only quiet completions have come
@@ -255,6 +254,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
       if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
     }
   }
+  progress->looked = true;
   if (came) WakeWaiters(1);
   if (overflows) [[unlikely]]
     ReportOverflow();  // at once: what has come need not end the wait
@@ -276,19 +276,20 @@ Error EventDispatcher::Wait(verbs::Deadline deadline, const WaitOptions& options
     return InvalidState(StateDetail::kDispatcherHasWaiter);
   }
   WaitProgress progress;
-  if (watched()) [[unlikely]] {
-    PassLockHolder lock(&queue_->lock());
-    progress.last_notices = notices_;
-  }
   const bool waits_for_several = options.exclusive && options.threshold > 1;
   bool decided = false, took = false;
-  // Runs also if the thread is cancelled in its sleep: then nobody knows what it has seen.
+  // Runs also if the wait is refused before it looks, or the thread is cancelled in its sleep: then
+  // nobody knows what it has seen, and the notifier is told of all that is queued.
   const absl::Cleanup leave = [&] {
     if (waits_for_several) WaitsFor(0);
     // A full fence: either SetNotifier sees that nobody waits, or this thread sees the notifier.
     if (options.exclusive) owned_.exchange(false);
     if (watched()) [[unlikely]] {
-      PassOn(decided || !progress.begun ? progress.last_notices : progress.first_notices);
+      if (decided && progress.looked) {
+        PassOn(progress.last_notices);
+      } else {
+        TellQueued();
+      }
       // A wait that was refused in its sleep has not taken what it was woken for.
       if (!took) Look();
     }

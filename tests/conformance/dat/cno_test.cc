@@ -341,6 +341,26 @@ TEST(EvdWait, S_ACancelledWaitForSeveralLeavesItsNews) {
   });
 }
 
+// Also of what came before the wait, and before there was a notifier.
+TEST(EvdWait, S_ACancelledWaitTellsANotifierThatCameMeanwhile) {
+  if (kSeesThreadsOnly) GTEST_SKIP() << kLosesTheCancelled;
+  RunAlone([] {
+    NotifiedSide side;
+    Must(dat_evd_modify_cno(side.evd, DAT_HANDLE_NULL));
+    Must(Post(side.evd));
+    Sleeper waiter([&] {
+      DAT_EVENT event;
+      DAT_COUNT more;
+      dat_evd_wait(side.evd, DAT_TIMEOUT_INFINITE, 3, &event, &more);
+    });
+    waiter.AwaitAsleep();
+    Must(dat_evd_modify_cno(side.evd, side.cno));
+    waiter.Cancel();
+    waiter.Join();
+    EXPECT_EQ(Told(side.cno), side.evd);
+  });
+}
+
 TEST(Cno, C030_HandleTypeAndContext) {
   RunAlone([] {
     Side side;
