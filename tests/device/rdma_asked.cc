@@ -162,6 +162,20 @@ TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EXPECT_FALSE(rdma_mock::AskedCrossedReads());
 }
 
+// siw gives a pair as many as the acceptor says, and with none no read would pass.
+TEST_F(AskedTest, ReadDepthsThatAreNotTold) {
+  rdma_mock::TellNoReads(true);
+  Connect(NewEnd(a()), NewEnd(b()));
+  rdma_mock::EndMishaps();
+  if (rdma_mock::IsSiw()) {
+    EXPECT_GT(rdma_mock::AskedReadsIn(), 1);
+    EXPECT_EQ(rdma_mock::AskedReadsOut(), 1);
+  } else {
+    EXPECT_EQ(rdma_mock::AskedReadsIn(), 0);
+    EXPECT_EQ(rdma_mock::AskedReadsOut(), 0);
+  }
+}
+
 // Each change is a command to the hardware. On InfiniBand the pair enters each of its three states
 // with one change, which also sets what the peer may do. On iWARP the driver changes states itself.
 TEST_F(AskedTest, APairIsChangedOnceForEachState) {

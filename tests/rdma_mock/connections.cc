@@ -546,6 +546,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   All().ids.insert(request);
   rdma_conn_param seen = *parameters;
   std::swap(seen.initiator_depth, seen.responder_resources);
+  if (mishaps.untold_reads) seen.initiator_depth = seen.responder_resources = 0;
   request->reads_in = seen.responder_resources;
   request->reads_out = seen.initiator_depth;
   Tell(*request, RDMA_CM_EVENT_CONNECT_REQUEST, 0, &seen);

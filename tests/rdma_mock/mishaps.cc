@@ -31,6 +31,7 @@ void EndMishaps() {
   HangUpOnAccepts(0);
   SpeakOfExtensions(0, 0);
   TakeNoExtensions(false);
+  TellNoReads(false);
   ConnectElsewhere(false);
   LoseDisconnects(0);
   GetMessagesStuck(0);
@@ -88,6 +89,8 @@ void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
 }
 
 void TakeNoExtensions(bool none) { mishaps.no_extensions = none; }
+
+void TellNoReads(bool none) { mishaps.untold_reads = none; }
 
 void ConnectElsewhere(bool elsewhere) { mishaps.elsewhere = elsewhere; }
 

@@ -58,6 +58,8 @@ void SpeakOfExtensions(uint32_t vendor, uint32_t options);
 // The library of mlx5 reports extensions with no options, and takes none, as on an adapter that has
 // none. For pairs that are made from now on.
 void TakeNoExtensions(bool none);
+// Requests do not tell how many reads the requester allows and wants, as those of MPA's revision 1.
+void TellNoReads(bool none);
 // Connections belong to another device, which has the same address.
 void ConnectElsewhere(bool elsewhere);
 // Nobody listens any more, and the listeners are not notified. siw may do this; with other devices

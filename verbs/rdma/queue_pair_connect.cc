@@ -188,9 +188,16 @@ absl::Status RdmaQueuePair::Accept(Connection& connection, uint8_t responder_res
   ended_ = false;
   rdma_conn_param parameters = Parameters();
   // rdma_get_cm_event(3): in a request both numbers are as this end sees them: how many reads it
-  // must answer, and how many it may ask for.
-  parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
-  parameters.initiator_depth = std::min(parameters.initiator_depth, initiator_depth);
+  // must answer, and how many it may ask for. siw shows 0 and 0 if the request has not told them
+  // (MPA revision 1) and then gives a pair what it is asked for, without which no read, and so no
+  // confirmation, would pass. The soft device, too, takes such a peer to answer one at a time.
+  const bool told =
+      responder_resources != 0 || initiator_depth != 0 || device_.manager() != Manager::kSiw;
+  if (told) {
+    parameters.responder_resources = std::min(parameters.responder_resources, responder_resources);
+  }
+  parameters.initiator_depth =
+      std::min(parameters.initiator_depth, told ? initiator_depth : uint8_t{1});
   const bool framed = immediate_form() == ImmediateForm::kFramed;
   const absl::Status status = Prepare(connection, framed);
   connection_ = &connection;
