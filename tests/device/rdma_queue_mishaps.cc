@@ -176,6 +176,36 @@ TEST_F(MishapsTest, ALongReadFitsIntoTheSmallestQueue) {
   ASSERT_EQ(Post(Opcode::kRead, 1, from, segments, to, 0), PostResult::kOk);
   Expect(from.sends(), 1);
   EXPECT_EQ(from.Get(0, kSegments), Pattern(kSegments, 1));
+  // Its parts are done long before somebody polls.
+  Forget(from);
+  for (int id : {2, 3}) {
+    ASSERT_EQ(Post(Opcode::kRead, id, from, segments, to, 0, kSuppress), PostResult::kOk) << id;
+  }
+}
+
+// Nobody polls, and the places become free one by one.
+TEST_F(MishapsTest, CompletionsOfOthersAreNotInTheWayOfSuppressedRequests) {
+  constexpr int kOthers = 60;
+  constexpr int kFew = 4;
+  Inbox inbox(a());
+  EndOptions options;
+  options.shared_inbox = &inbox;
+  End& others = NewEnd(a(), options);
+  options.max_sends = kFew;
+  End& from = NewEnd(a(), options);
+  End& to = NewEnd(b());
+  End& other_to = NewEnd(b());
+  Connect(others, other_to);
+  Connect(from, to);
+  Forget(others);
+  Forget(from);
+  for (int i = 0; i < kOthers; ++i) {
+    ASSERT_EQ(others.Write(i, 0, 8, other_to, 0, kSuppress), PostResult::kOk);
+  }
+  for (int i = 0; i < 2 * kFew; ++i) {
+    ASSERT_EQ(from.Write(i, 0, 8, to, 0, kSuppress), PostResult::kOk) << i;
+  }
+  DestroyEnds();  // before the inbox
 }
 
 // The device has no room for as many requests with inline bytes.

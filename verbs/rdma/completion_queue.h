@@ -59,6 +59,7 @@ class CompletionCore final : public CqHandler, public std::enable_shared_from_th
   void List(Direction direction, WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   void Unlist(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   bool HasNews() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) { return first_ != nullptr; }
+  uint64_t listed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock) { return listed_; }
   // Removes the oldest requests of `queue` as far as nobody gets to see their completions.
   void SkipUnseen(WorkQueue& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);
   int Reap(Completion* out, int n) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock);

@@ -188,11 +188,11 @@ class RdmaQueuePair final : public QueuePair, public ConnectionOwner {
   void RefusedByDevice(WorkRecord& record, uint32_t refused)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // The device has room for so many requests, beside those for which places are kept.
+  bool DeviceHasRoomFor(uint32_t requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
+  // There is a free place for a request that becomes so many of the device, if it gets there.
   bool HasRoomFor(uint32_t requests) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
-  // Takes what the device has completed, and frees the places of suppressed requests that have
-  // succeeded: for their sake no program polls. True: there is a free place.
-  bool MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
-  // As HasRoomFor, and makes the room if there is none.
+  // As HasRoomFor; if there is none, takes what the device has completed, and frees the places of
+  // suppressed requests that have succeeded: for their sake no program polls.
   bool FindRoomFor(uint32_t requests) ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   uint32_t MostSegments(Opcode opcode) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(send_lock_);
   // With more segments than the device takes it becomes several requests. A write whose immediate

@@ -15,12 +15,11 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
   std::shared_ptr<DomainCore> domain;
   {
     SpinLockHolder guard(&send_lock_);
-    if (sends_.full() && !MakeRoom()) return PostResult::kQueueFull;
+    if (!FindRoomFor(1)) return PostResult::kQueueFull;
     if (sending_ == nullptr || stopped_) {
       return PostDone(sends_, kSends, blank, Status::kFlushed);
     }
     if (request.verdict != Status::kSuccess) return RefuseSend(blank, request.verdict);
-    if (!FindRoomFor(1)) return PostResult::kQueueFull;
     sends_.KeepPlace();
     domain = domain_;
   }
@@ -38,7 +37,7 @@ PostResult RdmaQueuePair::PostBind(const BindRequest& request, Key* key) {
     }
     // Its place is among those kept. If there is no room for these, this is another connection than
     // before, and the bind is flushed with the earlier one.
-    if (sending_ != nullptr && !stopped_ && HasRoomFor(0)) {
+    if (sending_ != nullptr && !stopped_ && DeviceHasRoomFor(0)) {
       sends_.FreePlace();
       return PostBound(step, request, blank, key);
     }

@@ -6,6 +6,7 @@
 
 #include "absl/base/attributes.h"
 #include "verbs/base/epoch.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
@@ -114,29 +115,34 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool RdmaQueuePair::PostPlain(const SendRequ
   return true;
 }
 
-bool RdmaQueuePair::HasRoomFor(uint32_t requests) const {
+bool RdmaQueuePair::DeviceHasRoomFor(uint32_t requests) const {
   return sending_->SendRoom() >= requests + sends_.kept_places();
 }
 
-bool RdmaQueuePair::MakeRoom() {
-  bool news;
-  {
-    PassLockHolder guard(&core(kSends).lock);
-    core(kSends).Harvest();
-    core(kSends).SkipUnseen(sends_);
-    news = core(kSends).HasNews();
-  }
-  if (news) core(kSends).Notify();
-  return !sends_.full();
+bool RdmaQueuePair::HasRoomFor(uint32_t requests) const {
+  return !sends_.full() && (sending_ == nullptr || stopped_ || DeviceHasRoomFor(requests));
 }
 
 bool RdmaQueuePair::FindRoomFor(uint32_t requests) {
-  return HasRoomFor(requests) || (MakeRoom() && HasRoomFor(requests));
+  if (HasRoomFor(requests)) return true;
+  bool news;
+  {
+    PassLockHolder guard(&core(kSends).lock);
+    const uint64_t before = core(kSends).listed();
+    core(kSends).SkipUnseen(sends_);
+    for (int passes = 0; passes < kHarvests && !HasRoomFor(requests) && core(kSends).Harvest();
+         ++passes) {
+      core(kSends).SkipUnseen(sends_);
+    }
+    news = core(kSends).HasNews() && core(kSends).listed() != before;
+  }
+  if (news) core(kSends).Notify();
+  return HasRoomFor(requests);
 }
 
 PostResult RdmaQueuePair::PostSend(const SendRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full() && !MakeRoom()) [[unlikely]]
+  if (sends_.full() && !FindRoomFor(1)) [[unlikely]]
     return PostResult::kQueueFull;
   if (PostPlain(request)) return PostResult::kOk;
   if (request.segments.size() > max_send_segments_) return PostResult::kTooManySegments;
@@ -156,7 +162,8 @@ PostResult RdmaQueuePair::PostGeneral(const SendRequest& request) {
   blank.has_immediate = (request.flags & kImmediate) != 0;
   blank.immediate = request.immediate;
   // Checked before the request has an id: without room it is not posted.
-  if (sending_ != nullptr && !FindRoomFor(PartsOf(request, blank))) return PostResult::kQueueFull;
+  const uint32_t parts = sending_ != nullptr ? PartsOf(request, blank) : 1;
+  if (!FindRoomFor(parts)) return PostResult::kQueueFull;
   if (!TakeIdOf(request, &blank.id)) return PostResult::kQueueFull;
   if (sending_ == nullptr || stopped_) {
     return PostDone(sends_, kSends, blank, Status::kFlushed);
@@ -371,8 +378,7 @@ void RdmaQueuePair::RefusedByDevice(WorkRecord& record, uint32_t refused) {
 
 PostResult RdmaQueuePair::PostAtomic(const AtomicRequest& request) {
   SpinLockHolder guard(&send_lock_);
-  if (sends_.full() && !MakeRoom()) return PostResult::kQueueFull;
-  if (sending_ != nullptr && !FindRoomFor(1)) return PostResult::kQueueFull;
+  if (!FindRoomFor(1)) return PostResult::kQueueFull;
   WorkRecord blank = {};
   blank.id = request.id;
   blank.opcode = request.opcode;
