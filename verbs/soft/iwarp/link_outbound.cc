@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "verbs/base/byte_order.h"
@@ -31,15 +32,48 @@ constexpr size_t kOwnSegmentSize = 65536;
 // immediate data and the read.
 constexpr size_t kConfirmationRoom = 128;
 
+// Room for a copy of the bytes that a batch sends. Their CRC must match what is sent, and the
+// program, or one of its peers, may write to its memory meanwhile.
+class CopyRoom {
+ public:
+  // For `size` bytes, at most ReceiveBuffers::kSize; none is needed without a CRC.
+  CopyRoom(ReceiveBuffers& buffers, bool crc, size_t size) : buffers_(buffers) {
+    if (!crc) return;
+    if (size > short_.size()) long_ = buffers.TryTake();
+    bytes_ = size > short_.size() ? long_.get() : short_.data();
+  }
+  ~CopyRoom() {
+    if (long_ != nullptr) buffers_.Give(std::move(long_));
+  }
+  CopyRoom(const CopyRoom&) = delete;
+  CopyRoom& operator=(const CopyRoom&) = delete;
+
+  // Null: the bytes are sent from where they lie, also if there is no memory.
+  uint8_t* bytes() { return bytes_; }
+
+ private:
+  ReceiveBuffers& buffers_;
+  std::array<uint8_t, 1024> short_;
+  std::unique_ptr<uint8_t[]> long_;
+  uint8_t* bytes_ = nullptr;
+};
+
 // Several FPDUs for one system call. The heads and tails must stay where they are.
 class Batch {
  public:
+  // Copies all payloads to `copy`, unless it is null.
+  explicit Batch(uint8_t* copy) : copy_(copy) {}
+
   // The caller then adds the payload's parts, and passes the result to Finish().
   size_t PayloadBegin() {
     parts_.push_back({});  // the head
     return parts_.size();
   }
   void AddPayload(const void* bytes, size_t size) {
+    if (copy_ != nullptr) {
+      bytes = std::memcpy(copy_, bytes, size);
+      copy_ += size;
+    }
     parts_.push_back({const_cast<void*>(bytes), size});
   }
   void Finish(const DdpHeader& header, std::span<const uint8_t> fixed, size_t payload_begin,
@@ -55,6 +89,7 @@ class Batch {
  private:
   std::array<FpduFrame, kBatchFpdus + 2> frames_;  // two for what follows a full batch
   size_t count_ = 0;
+  uint8_t* copy_;
   absl::InlinedVector<iovec, 3 * kBatchFpdus> parts_;
 };
 
@@ -345,7 +380,10 @@ bool IwarpLink::EmitMessage(SoftQueuePair& pair, SendEntry& entry) {
   }
   const size_t limit = form.own_peer ? UlpduLimit(kOwnSegmentSize) : ulpdu_limit_;
 
-  Batch batch;
+  // A batch ends with the segment that fills it.
+  CopyRoom copies(shared_->buffers, agreement_.crc,
+                  std::min<size_t>(entry.length - entry.offset, kBatchBytes + limit));
+  Batch batch(copies.bytes());
   std::array<uint8_t, kFrameBytes> frame;
   uint32_t sequence = send_sequence_;
   uint32_t offset = entry.offset;
@@ -449,15 +487,8 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
                        RdmapOpcode::kReadRequest, ulpdu);
     return false;
   }
-  // The program may go on writing to memory that a peer reads; the CRC must match the bytes that
-  // are sent.
-  std::unique_ptr<uint8_t[]> copy;
-  if (agreement_.crc && most > 0) {
-    copy = shared_->buffers.Take();
-    std::memcpy(copy.get(), memory, most);
-    memory = copy.get();
-  }
-  Batch batch;
+  CopyRoom copies(shared_->buffers, agreement_.crc, most);
+  Batch batch(copies.bytes());
   uint32_t done = 0;
   bool last = false;
   while (!last && !batch.Full()) {
@@ -471,9 +502,7 @@ bool IwarpLink::EmitAnswer(SoftQueuePair& pair) {
                  {}, begin, agreement_.crc);
     done += n;
   }
-  const bool sent = SendParts(batch.parts());
-  if (copy != nullptr) shared_->buffers.Give(std::move(copy));
-  if (!sent) return false;
+  if (!SendParts(batch.parts())) return false;
   read.offset += done;
   if (last) answers_.erase(answers_.begin());
   return true;

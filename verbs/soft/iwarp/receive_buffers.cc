@@ -1,5 +1,6 @@
 #include "verbs/soft/iwarp/receive_buffers.h"
 
+#include <new>
 #include <utility>
 
 namespace viaduct::verbs::iwarp {
@@ -7,6 +8,12 @@ namespace viaduct::verbs::iwarp {
 ReceiveBuffers::ReceiveBuffers() { free_.reserve(kKept); }
 
 std::unique_ptr<uint8_t[]> ReceiveBuffers::Take() {
+  std::unique_ptr<uint8_t[]> buffer = TryTake();
+  if (buffer == nullptr) throw std::bad_alloc();
+  return buffer;
+}
+
+std::unique_ptr<uint8_t[]> ReceiveBuffers::TryTake() {
   {
     SpinLockHolder hold(&lock_);
     if (!free_.empty()) {
@@ -15,7 +22,7 @@ std::unique_ptr<uint8_t[]> ReceiveBuffers::Take() {
       return buffer;
     }
   }
-  return std::make_unique_for_overwrite<uint8_t[]>(kSize);
+  return std::unique_ptr<uint8_t[]>(new (std::nothrow) uint8_t[kSize]);
 }
 
 void ReceiveBuffers::Give(std::unique_ptr<uint8_t[]> buffer) {

@@ -1,5 +1,5 @@
-// Buffers that sockets are read into. A link holds one only while something in it is unread, so a
-// thousand idle links need none.
+// Buffers that sockets are read into, and that what is sent is copied to. A link holds one only
+// while something in it is unread or unsent, so a thousand idle links need none.
 #ifndef VIADUCT_VERBS_SOFT_IWARP_RECEIVE_BUFFERS_H_
 #define VIADUCT_VERBS_SOFT_IWARP_RECEIVE_BUFFERS_H_
 
@@ -23,6 +23,8 @@ class ReceiveBuffers {
 
   // kSize bytes of unspecified content. Any thread.
   std::unique_ptr<uint8_t[]> Take();
+  // The same, or null if there is no memory.
+  std::unique_ptr<uint8_t[]> TryTake();
   void Give(std::unique_ptr<uint8_t[]> buffer);
 
  private:

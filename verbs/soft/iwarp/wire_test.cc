@@ -2,8 +2,11 @@
 #include "verbs/soft/iwarp/wire.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
+#include "verbs/base/fd.h"
 #include "verbs/soft/iwarp/testing_device.h"
 
 namespace viaduct::verbs::iwarp {
@@ -184,6 +188,56 @@ TEST_F(IwarpDataTest, ScatteredAndGathered) {
   ASSERT_EQ(a_->pair->PostSend(request), PostResult::kOk);
   EXPECT_EQ(b_->NextReceive().length, 100u);
   EXPECT_TRUE(b_->Matches(10, 100, 7));
+}
+
+// The program, or one of its peers, may write to the memory of a request that is under way: some
+// mixture of the bytes arrives, as from an adapter.
+TEST_F(IwarpDataTest, BytesMayChangeWhileTheyAreSent) {
+  Connect();
+  constexpr uint32_t kBytes = 256 * 1024;
+  const Fd file(memfd_create("changing", MFD_CLOEXEC));
+  ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
+  // Mapped twice, since ThreadSanitizer knows no adapter.
+  const auto map = [&] {
+    return mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  };
+  void* const sent = map();
+  void* const changed = map();
+  ASSERT_TRUE(sent != MAP_FAILED && changed != MAP_FAILED);
+  auto region = a_->context->Register(*a_->domain, sent, kBytes, kLocalRead);
+  ASSERT_TRUE(region.ok());
+  const Segment segment = {reinterpret_cast<uint64_t>(sent), (*region)->key(), kBytes};
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    for (int value = 0; !stop; ++value) std::memset(changed, value, kBytes);
+  });
+  for (int i = 0; i < 100; ++i) {
+    SendRequest request;
+    request.id = static_cast<uint64_t>(i);
+    request.flags = kConfirm;
+    request.segments = {&segment, 1};
+    if (i % 2 == 0) {
+      b_->Receive(1, 0, kBytes);
+    } else {
+      request.opcode = Opcode::kWrite;
+      request.remote_key = b_->region->key();
+      request.remote_address = b_->address(0);
+    }
+    ASSERT_EQ(a_->pair->PostSend(request), PostResult::kOk);
+    const Status status = a_->NextSend().status;
+    if (status != Status::kSuccess) {
+      ADD_FAILURE() << i << ": " << static_cast<int>(status);
+      break;
+    }
+    if (i % 2 == 0) {
+      EXPECT_EQ(b_->NextReceive().status, Status::kSuccess);
+    }
+  }
+  stop = true;
+  writer.join();
+  munmap(changed, kBytes);
+  region->reset();
+  munmap(sent, kBytes);
 }
 
 // Checklist 48: completions in posting order, both queues.
