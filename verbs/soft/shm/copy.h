@@ -10,36 +10,43 @@
 
 namespace viaduct::verbs::shm {
 
-// 0..64 bytes without a call: overlapping moves of one size class, exact at both ends.
+// 0..64 bytes without a call: overlapping moves of one size class, exact at both ends. The last
+// byte is stored once, and last: a thread may watch it in the memory of a receive, and reset it.
 inline void CopySmall(unsigned char* to, const unsigned char* from, uint32_t n) {
-  if (n >= 32) {
+  if (n > 32) {
     unsigned char tail[32];
     std::memcpy(tail, from + n - 32, 32);
     std::memcpy(to, from, 32);
     std::memcpy(to + n - 32, tail, 32);
-  } else if (n >= 16) {
+  } else if (n > 16) {
     unsigned char tail[16];
     std::memcpy(tail, from + n - 16, 16);
     std::memcpy(to, from, 16);
     std::memcpy(to + n - 16, tail, 16);
-  } else if (n >= 8) {
+  } else if (n > 8) {
     uint64_t head, tail;
     std::memcpy(&head, from, 8);
     std::memcpy(&tail, from + n - 8, 8);
     std::memcpy(to, &head, 8);
     std::memcpy(to + n - 8, &tail, 8);
-  } else if (n >= 4) {
+  } else if (n == 8) {
+    std::memcpy(to, from, 8);
+  } else if (n > 4) {
     uint32_t head, tail;
     std::memcpy(&head, from, 4);
     std::memcpy(&tail, from + n - 4, 4);
     std::memcpy(to, &head, 4);
     std::memcpy(to + n - 4, &tail, 4);
-  } else if (n >= 2) {
+  } else if (n == 4) {
+    std::memcpy(to, from, 4);
+  } else if (n > 2) {
     uint16_t head, tail;
     std::memcpy(&head, from, 2);
     std::memcpy(&tail, from + n - 2, 2);
     std::memcpy(to, &head, 2);
     std::memcpy(to + n - 2, &tail, 2);
+  } else if (n == 2) {
+    std::memcpy(to, from, 2);
   } else if (n == 1) {
     *to = *from;
   }
