@@ -295,6 +295,21 @@ TEST_F(SendTest, AMessageThatIsAFrameTooLongBreaks) {
   ExpectBroken(to);
 }
 
+// What counts are the bytes that come: a program may post equal lengths to the end of its memory.
+TEST_F(SendTest, AReceiveMayReachPastItsRegion) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  Segment last = to.At(to.memory().size() - 8, 8);
+  last.length = 4096;
+  ASSERT_EQ(to.Receive(1, absl::MakeConstSpan(&last, 1)), PostResult::kOk);
+  from.Put(0, Pattern(8, 1));
+  ASSERT_EQ(from.Send(2, 0, 8), PostResult::kOk);
+  EXPECT_EQ(Expect(to.receives(), 1).length, 8u);
+  Expect(from.sends(), 2);
+  EXPECT_EQ(to.Get(to.memory().size() - 8, 8), Pattern(8, 1));
+}
+
 TEST_F(SendTest, SendAndReceiveOnOneQueue) {
   Inbox inbox(a());
   {

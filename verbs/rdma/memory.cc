@@ -224,7 +224,7 @@ uint32_t Memory::TranslateReceive(DomainCore& domain, absl::Span<const Segment> 
     const uint32_t length = std::min(segment.length, most);
     if (length == 0) continue;
     uint32_t key;
-    const bool open = Translate(domain, segment.key, segment.address, segment.length, kLocalWrite,
+    const bool open = Translate(domain, segment.key, segment.address, /*length=*/1, kLocalWrite,
                                 LocalUse::kAny, cache, &key);
     to[count++] = {segment.address, length, open ? key : kNoLocalKey};
     most -= length;

@@ -133,10 +133,11 @@ class Memory {
   }
   // Translates a receive's segments, except empty ones, to the device's form; `to` has room for
   // all. A segment that may not be written gets a key that no memory has, so the device refuses it
-  // when a message comes. They end behind `most` bytes, those of the longest message: InfiniBand
-  // allows a receive 2 GiB, and rxe and siw (Linux 6.1) count in 32 bits. Returns their number,
-  // which is at least one: libsiw takes no receive without a segment, and libirdma and libbnxt_re
-  // (rdma-core 44) leave the memory of an older receive in its place.
+  // when a message comes; so it does by itself if a message reaches past the end of the region.
+  // They end behind `most` bytes, those of the longest message: InfiniBand allows a receive 2 GiB,
+  // and rxe and siw (Linux 6.1) count in 32 bits. Returns their number, which is at least one:
+  // libsiw takes no receive without a segment, and libirdma and libbnxt_re (rdma-core 44) leave the
+  // memory of an older receive in its place.
   uint32_t TranslateReceive(DomainCore& domain, absl::Span<const Segment> segments, uint32_t most,
                             RegionCache& cache, ibv_sge* to);
   // Where the processor finds the bytes; null: they do not have these rights. The result is valid
