@@ -3,8 +3,8 @@
 //
 // The kernel's list of mappings takes tens of microseconds to read. Hence this class remembers some
 // mappings that were writable and lay within their file. It does not notice if there is read-only
-// memory now, but it does if a file ends before the range does. If memory is unmapped while it is
-// registered, or its file is truncated, that is the program's own fault.
+// memory now, but it does if the file in which the range ends is shorter than that. If memory is
+// unmapped while it is registered, or its file is truncated, that is the program's own fault.
 //
 // Any thread.
 #ifndef VIADUCT_VERBS_SOFT_USABLE_MEMORY_H_
