@@ -195,7 +195,14 @@ Error ConnectionManager::OpenService(ServicePoint& point, const std::vector<uint
                                      bool* closing) {
   Service service;
   if (Error error = ClaimName(point.options(), &service.claim); !error.ok()) return error;
-  if (Error error = OpenFirst(ports, ahead, port, closing); !error.ok()) return error;
+  if (Error error = OpenFirst(ports, ahead, port, closing); !error.ok()) {
+    if (error.code == Code::kConnQualInUse && service.claim.has_value() && !*closing) {
+      verbs::Log(verbs::LogLevel::kWarn, "service ", point.options().name.ToString(), ": all ",
+                 ports.size(), " ports that it is hashed to are taken by others; there are more ",
+                 "with a lower VIADUCT_PORT_BASE and a higher VIADUCT_PORT_COUNT");
+    }
+    return error;
+  }
   service.serial = ++last_serial_;
   service.port = *port;
   service.place = ahead->size();

@@ -1,7 +1,9 @@
 // dat_psp_*, dat_rsp_*: uDAPL 1.2, the pages of those names; DAT checklist 99-104.
 #include <netinet/in.h>
 
+#include <cstdlib>
 #include <set>
+#include <string>
 
 #include "tests/conformance/dat/side.h"
 
@@ -48,6 +50,32 @@ TEST(Psp, C099_QualifierInUse) {
           peer.Tell("tried");
         });
   }
+}
+
+// Names are hashed to a range of ports, each of which one process has. When others have all of
+// them, the log says how to have more.
+TEST(Psp, S_AllPortsOfAHashedNameAreTaken) {
+  setenv("VIADUCT_PORT_COUNT", "16", 1);
+  constexpr DAT_CONN_QUAL kFirst = 0x1234567800000000;
+  constexpr int kNames = 200;  // most likely at each of the ports
+  RunPair(
+      [](Peer& peer) {
+        Side side;
+        for (int i = 0; i < kNames; ++i) Must(TryListen(side, kFirst + DAT_CONN_QUAL(i)));
+        peer.Tell("listening");
+        peer.Await("tried");
+      },
+      [](Peer& peer) {
+        Side side;
+        peer.Await("listening");
+        testing::internal::CaptureStderr();
+        EXPECT_TRUE(Fails(TryListen(side, kFirst + kNames), DAT_CONN_QUAL_IN_USE));
+        const std::string said = testing::internal::GetCapturedStderr();
+        EXPECT_NE(said.find("all 16 ports that it is hashed to are taken"), std::string::npos)
+            << said;
+        peer.Tell("tried");
+      });
+  unsetenv("VIADUCT_PORT_COUNT");
 }
 
 TEST(Psp, C099_FreeAndCreateWithAConnectionAlive) {
