@@ -143,11 +143,17 @@ TEST_F(AskedTest, ExtensionsThatALibraryDoesNotTakeAreNone) {
 }
 
 // The dialling pair is made before the path to the peer, with its partition, is agreed on.
+// An adapter may have an InfiniBand port beside an Ethernet port, which has no partitions.
 TEST_F(AskedTest, APairHasThePartitionOfItsConnection) {
-  Connect(NewEnd(a()), NewEnd(b()));
   const int of_ethernet = rdma_mock::IsIwarp() ? -1 : 0;
-  EXPECT_EQ(rdma_mock::AskedPartition(),
-            rdma_mock::OnInfiniband() ? rdma_mock::kAgreedPartition : of_ethernet);
+  for (const int port : {1, 2}) {
+    rdma_mock::UseSecondPort(port == 2);
+    Connect(NewEnd(a()), NewEnd(b()));
+    EXPECT_EQ(rdma_mock::AskedPartition(),
+              rdma_mock::IsInfiniband(port) ? rdma_mock::kAgreedPartition : of_ethernet)
+        << port;
+  }
+  rdma_mock::EndMishaps();
 }
 
 // The acceptor answers as many reads at a time as the requester issues, and no more.

@@ -102,7 +102,7 @@ void Bind(Id& id, const sockaddr* address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(All().m
     port = htons(All().last_port);
   }
   id.verbs = mishaps.elsewhere ? OtherVerbs() : Verbs();
-  id.port_num = 1;
+  id.port_num = mishaps.second_port ? 2 : 1;
 }
 
 // InfiniBand's messages have no length for private data: the data are padded with zeros to this
@@ -445,8 +445,8 @@ int rdma_init_qp_attr(rdma_cm_id* id, ibv_qp_attr* attributes, int* mask) {
   attributes->max_rd_atomic = request.reads_out;
   const bool agreed =
       request.peer != nullptr && (request.listener != nullptr || request.peer->decided);
-  attributes->pkey_index = agreed && OnInfiniband() ? kAgreedPartition : 0;
-  if (OnInfiniband() && attributes->qp_state == IBV_QPS_RTR) *mask |= kKernelsOwn;
+  attributes->pkey_index = agreed && IsInfiniband(id->port_num) ? kAgreedPartition : 0;
+  if (IsInfiniband(id->port_num) && attributes->qp_state == IBV_QPS_RTR) *mask |= kKernelsOwn;
   if (attributes->qp_state == IBV_QPS_INIT) {
     attributes->qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
     return 0;
@@ -532,7 +532,7 @@ int rdma_connect(rdma_cm_id* handle, rdma_conn_param* parameters) {
   request->ps = listener.ps;
   request->peer = id;
   request->verbs = Verbs();
-  request->port_num = 1;
+  request->port_num = id->port_num;
   request->route.addr.src_storage = id->route.addr.dst_storage;
   request->route.addr.dst_storage = id->route.addr.src_storage;
   id->peer = request;

@@ -10,15 +10,16 @@ namespace viaduct::rdma_mock {
 bool IsIwarp();
 bool IsSiw();
 
-// Whether its port is an InfiniBand port.
-bool OnInfiniband();
+// Whether a port is an InfiniBand port. The device has two ports, 1 and 2. Unless it is an iWARP
+// device, one of them is an InfiniBand port and the other one an Ethernet port.
+bool IsInfiniband(int port);
 // On InfiniBand, connections agree on a partition that is not the first one, which interfaces use.
 constexpr int kAgreedPartition = 1;
 
 // RDMA_MOCK_NO_WINDOWS: the driver reports windows that its library does not have (bnxt_re).
 bool LacksWindows();
 
-// RDMA_MOCK_MLX5 (mlx5.h): the vendor is mlx5's, and the port is an Ethernet port (RoCE).
+// RDMA_MOCK_MLX5 (mlx5.h): the vendor is mlx5's, and port 1 is an Ethernet port (RoCE).
 bool IsMlx5();
 // The vendor and the options of the extensions that mlx5's provider has.
 constexpr uint32_t kExtensionVendor = 0x15b3;

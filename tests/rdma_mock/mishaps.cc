@@ -32,6 +32,7 @@ void EndMishaps() {
   SpeakOfExtensions(0, 0);
   TakeNoExtensions(false);
   TellNoReads(false);
+  UseSecondPort(false);
   ConnectElsewhere(false);
   LoseDisconnects(0);
   GetMessagesStuck(0);
@@ -91,6 +92,8 @@ void SpeakOfExtensions(uint32_t vendor, uint32_t options) {
 void TakeNoExtensions(bool none) { mishaps.no_extensions = none; }
 
 void TellNoReads(bool none) { mishaps.untold_reads = none; }
+
+void UseSecondPort(bool second) { mishaps.second_port = second; }
 
 void ConnectElsewhere(bool elsewhere) { mishaps.elsewhere = elsewhere; }
 

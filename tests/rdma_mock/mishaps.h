@@ -60,6 +60,8 @@ void SpeakOfExtensions(uint32_t vendor, uint32_t options);
 void TakeNoExtensions(bool none);
 // Requests do not tell how many reads the requester allows and wants, as those of MPA's revision 1.
 void TellNoReads(bool none);
+// Connections that begin from now on use port 2.
+void UseSecondPort(bool second);
 // Connections belong to another device, which has the same address.
 void ConnectElsewhere(bool elsewhere);
 // Nobody listens any more, and the listeners are not notified. siw may do this; with other devices

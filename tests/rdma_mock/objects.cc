@@ -42,7 +42,7 @@ bool LacksWindows() {
   return lacks;
 }
 
-bool OnInfiniband() { return !IsIwarp() && !IsMlx5(); }
+bool IsInfiniband(int port) { return !IsIwarp() && IsMlx5() == (port == 2); }
 
 bool IsMlx5() {
   static const bool mlx5 = std::getenv("RDMA_MOCK_MLX5") != nullptr;

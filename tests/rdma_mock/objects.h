@@ -333,6 +333,7 @@ struct Mishaps {
   std::atomic<uint32_t> spoken_options{0};
   std::atomic<bool> no_extensions{false};
   std::atomic<bool> untold_reads{false};
+  std::atomic<bool> second_port{false};
   std::atomic<bool> elsewhere{false};
   std::atomic<int> lost_disconnects{0};
   std::atomic<int> stuck_messages{0};

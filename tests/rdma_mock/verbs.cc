@@ -255,17 +255,18 @@ int ibv_query_device(ibv_context*, ibv_device_attr* attributes) {
   attributes->max_srq_sge = mock::kMaxSegments;
   attributes->max_qp_rd_atom = attributes->max_qp_init_rd_atom = 16;
   attributes->atomic_cap = IBV_ATOMIC_NONE;
-  attributes->phys_port_cnt = 1;
+  attributes->phys_port_cnt = 2;
   attributes->device_cap_flags = IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   return 0;
 }
 
-int ibv_query_port(ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
+int ibv_query_port(ibv_context*, uint8_t number, _compat_ibv_port_attr* attributes) {
   if (const int error = mock::ErrorOf("ibv_query_port", {ENOMEM, EIO}); error != 0) return error;
   auto* const port = reinterpret_cast<ibv_port_attr*>(attributes);
   port->state = IBV_PORT_ACTIVE;
   port->max_msg_sz = 0x40000000;
-  port->link_layer = mock::OnInfiniband() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  port->link_layer =
+      mock::IsInfiniband(number) ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   return 0;
 }
 

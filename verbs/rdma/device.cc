@@ -130,7 +130,8 @@ absl::Status Device::Start(const Address& address) {
   if (completions_ == nullptr) return ErrnoStatus(errno, "ibv_create_comp_channel");
   connections_->fd = MoveHigh(Fd(connections_->fd)).Release();
   completions_->fd = MoveHigh(Fd(completions_->fd)).Release();
-  absl::Status status = ProbeLimits();
+  absl::Status status = QueryPorts();
+  if (status.ok()) status = ProbeLimits();
   if (!status.ok()) return status;
   for (int fd : {connections_->fd, completions_->fd, verbs_->async_fd}) MakeNonBlocking(fd);
   status = Watch(connections_->fd, &Device::ReadConnections);
@@ -147,15 +148,24 @@ absl::Status Device::Watch(int fd, void (Device::*read)()) {
   });
 }
 
+// mlx4 has adapters with an InfiniBand port beside an Ethernet port. Ports that are not there for
+// this host may not be asked.
+absl::Status Device::QueryPorts() {
+  for (int number = 1; number <= limits_.phys_port_cnt; ++number) {
+    ibv_port_attr port = {};
+    if (const int error = ibv_query_port(verbs_, static_cast<uint8_t>(number), &port); error != 0) {
+      if (number == anchor_->port_num) return ErrnoStatus(error, "query the port");
+      continue;
+    }
+    if (port.max_msg_sz != 0) max_message_ = std::min(port.max_msg_sz, max_message_);
+    infiniband_ports_[static_cast<size_t>(number)] = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+  }
+  if (iwarp()) max_message_ -= kFrameBytes;
+  return absl::OkStatus();
+}
+
 // What a queue pair may have is not among the attributes, so this tries it.
 absl::Status Device::ProbeLimits() {
-  ibv_port_attr port = {};
-  if (const int error = ibv_query_port(verbs_, anchor_->port_num, &port); error != 0) {
-    return ErrnoStatus(error, "query the port");
-  }
-  if (port.max_msg_sz != 0) max_message_ = std::min(port.max_msg_sz, max_message_);
-  on_infiniband_ = port.link_layer == IBV_LINK_LAYER_INFINIBAND;
-  if (iwarp()) max_message_ -= kFrameBytes;
   // RFC 5040: a read has one sink. Some iWARP devices take more, but none says so.
   max_read_segments_ =
       iwarp() ? 1

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bitset>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -94,8 +95,8 @@ class Device final : private CmHandler {
   std::string name() const { return verbs_->device->name; }
   bool iwarp() const { return verbs_->device->transport_type == IBV_TRANSPORT_IWARP; }
   Manager manager() const;
-  // Its port is an InfiniBand port, not an Ethernet port.
-  bool on_infiniband() const { return on_infiniband_; }
+  // The port is an InfiniBand port, not an Ethernet port.
+  bool is_infiniband(uint8_t port) const { return infiniband_ports_[port]; }
   // The device demands that the peer may write to the sink of a read, whose key the peer gets (RFC
   // 5040). siw does not.
   bool opens_sinks() const { return manager() == Manager::kIwarp; }
@@ -113,7 +114,7 @@ class Device final : private CmHandler {
   const ibv_device_attr& limits() const { return limits_; }
   bool atomics() const { return limits_.atomic_cap != IBV_ATOMIC_NONE; }
   DeviceWindows windows() const;
-  // Without a frame, for which there is extra room.
+  // On every port, without a frame, for which there is extra room.
   uint32_t max_message() const { return max_message_; }
   uint32_t max_inline() const { return max_inline_; }
   // How many requests each queue of a pair can have if they have at most kFewSegments segments. The
@@ -158,6 +159,7 @@ class Device final : private CmHandler {
   static const AtFork at_fork_;
   absl::Status Start(const Address& address);
   absl::Status Watch(int fd, void (Device::*read)());
+  absl::Status QueryPorts();
   absl::Status ProbeLimits();
   void ProbeInline(ibv_pd* domain, ibv_cq* queue);
   void ProbeWindows(ibv_pd* domain);
@@ -185,7 +187,7 @@ class Device final : private CmHandler {
   const Mlx5 mlx5_;
   ibv_device_attr limits_ = {};
   uint32_t max_message_ = 0x7fffffff;
-  bool on_infiniband_ = false;
+  std::bitset<256> infiniband_ports_;  // by number
   uint32_t max_inline_ = 0;
   uint32_t max_requests_ = 0;
   uint32_t max_read_segments_ = 1;

@@ -186,8 +186,9 @@ int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state
   attributes.qp_state = state;
   int mask = 0;
   if (rdma_init_qp_attr(id, &attributes, &mask) != 0) return errno;
+  const bool infiniband = device.is_infiniband(id->port_num);
   if (state == IBV_QPS_RTR) {
-    if (device.on_infiniband()) {
+    if (infiniband) {
       if (const int error = TakePartition(id, &attributes, &mask); error != 0) return error;
     }
     attributes.qp_access_flags = PairFlags(terms.access);
@@ -197,7 +198,7 @@ int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state
   } else {
     attributes.max_rd_atomic = terms.reads_out.value_or(attributes.max_rd_atomic);
   }
-  if (device.on_infiniband()) mask &= ~kKernelsOwn;
+  if (infiniband) mask &= ~kKernelsOwn;
   return ibv_modify_qp(handle_, &attributes, mask);
 }
 
