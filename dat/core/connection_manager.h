@@ -129,11 +129,10 @@ class ConnectionManager {
   // Not an Abseil map, which does not survive an insertion that runs out of memory.
   using Services = std::unordered_map<ServiceName, Service, absl::Hash<ServiceName>>;
 
+  // ---- connection_manager.cc
   bool Serves(const ServiceName& name);
   // Another process seems to serve the name, at another of its ports.
   bool OthersServe(const ServiceName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Offers a peer-to-peer request to the attempts that wait here. True if one has decided it.
-  bool OfferToPeers(Arrival* arrival);
   void OnRequest(uint16_t port, std::unique_ptr<verbs::IncomingConnection> incoming);
   // This process listens at `port`.
   bool IsOpen(uint16_t port) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
@@ -164,21 +163,6 @@ class ConnectionManager {
   // until `answer`. NotFound, ResourceExhausted.
   absl::Status HandToFirst(verbs::IncomingConnection& incoming, absl::Span<const uint16_t> ports,
                            absl::Span<const uint8_t> note, verbs::Deadline answer);
-  // ---- waiting_line.cc
-  Error JoinLine(ServicePoint& point);
-  // All ports of a line: the name's own ones and, after a direct port, the hashed ports where later
-  // waiters stand.
-  std::vector<uint16_t> LinePortsOf(const ServiceName& name) const;
-  std::vector<uint8_t> LineNoteFor(const ServiceName& name, uint64_t since) const;
-  // Until when a waiter that waits until `deadline` may wait for answers from others in the line.
-  verbs::Deadline AnswerFor(verbs::Deadline deadline) const;
-  bool TakesFromLine(const ServiceName& name, const LineNote& note);
-  // Schedules MoveUp, for a service that is not at the first of its ports.
-  void MoveUpLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
-  // Moves the service to the first port before its own that has become free.
-  void MoveUp(const ServiceName& name, uint64_t serial);
-  // Places among the name's ports that nobody serves: the front, and those right before `own`.
-  std::vector<size_t> FreePlacesBefore(size_t own, const std::vector<uint16_t>& ports);
   Error ClaimName(const ServicePoint::Options& options, std::optional<verbs::NameClaim>* claim);
   // Offers a request to the service's points in their order. Removes the point that takes it if it
   // serves one request only; `spent` gets a reserved point, which ends with its request and must
@@ -196,6 +180,26 @@ class ConnectionManager {
   // Makes the request's object and event. False, with `arrival` unchanged, if the point's backlog
   // is full.
   bool Offer(ServicePoint& point, Arrival* arrival) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+
+  // ---- peer_listening.cc
+  // Offers a peer-to-peer request to the attempts that wait here. True if one has decided it.
+  bool OfferToPeers(Arrival* arrival);
+
+  // ---- waiting_line.cc
+  Error JoinLine(ServicePoint& point);
+  // All ports of a line: the name's own ones and, after a direct port, the hashed ports where later
+  // waiters stand.
+  std::vector<uint16_t> LinePortsOf(const ServiceName& name) const;
+  std::vector<uint8_t> LineNoteFor(const ServiceName& name, uint64_t since) const;
+  // Until when a waiter that waits until `deadline` may wait for answers from others in the line.
+  verbs::Deadline AnswerFor(verbs::Deadline deadline) const;
+  bool TakesFromLine(const ServiceName& name, const LineNote& note);
+  // Schedules MoveUp, for a service that is not at the first of its ports.
+  void MoveUpLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Moves the service to the first port before its own that has become free.
+  void MoveUp(const ServiceName& name, uint64_t serial);
+  // Places among the name's ports that nobody serves: the front, and those right before `own`.
+  std::vector<size_t> FreePlacesBefore(size_t own, const std::vector<uint16_t>& ports);
 
   const std::unique_ptr<verbs::Context> context_;
   const Ports ports_;
