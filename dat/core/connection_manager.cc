@@ -106,11 +106,7 @@ ConnectionManager::~ConnectionManager() {
   {
     MutexLock lock(&lock_);
     std::swap(ended, services_);
-    for (auto& [name, service] : ended) {
-      for (const verbs::Executor::TimerId timer : {service.timer, service.move_up_timer}) {
-        if (timer != 0) context_->executor().Cancel(timer);
-      }
-    }
+    for (auto& [name, service] : ended) CancelTimers(service);
   }
   // A task that is running there finds no service. After the drain it has also ended any port of
   // which it was the last owner.
@@ -313,30 +309,37 @@ verbs::Nanos ConnectionManager::LingersUntil(const Service& service) const {
 std::shared_ptr<ConnectionManager::Port> ConnectionManager::LingerOrRemove(
     Services::iterator service, bool shared) {
   Service& left = service->second;
-  verbs::Executor& executor = context_->executor();
   if (shared) {
     left.lingers_until = LingersUntil(left);
     if (left.timer != 0) {
       // A timer task that is running already checks lingers_until itself when it gets the lock.
-      if (left.timer_at <= left.lingers_until || !executor.Cancel(left.timer)) return nullptr;
+      if (left.timer_at <= left.lingers_until || !context_->executor().Cancel(left.timer)) {
+        return nullptr;
+      }
       left.timer = 0;
     }
     try {
-      left.timer = executor.RunAt(
-          left.lingers_until,
-          [this, name = service->first, serial = left.serial] { OnLingered(name, serial); });
-      left.timer_at = left.lingers_until;
+      LingerLater(service->first, left);
       return nullptr;
     } catch (const std::bad_alloc&) {  // an end must not need memory: so it does not linger
     }
   }
-  // A timer task that is running already finds no service, or another one.
-  for (const verbs::Executor::TimerId timer : {left.timer, left.move_up_timer}) {
-    if (timer != 0) executor.Cancel(timer);
-  }
+  CancelTimers(left);
   std::shared_ptr<Port> port = std::move(left.port);
   services_.erase(service);
   return port;
+}
+
+void ConnectionManager::LingerLater(const ServiceName& name, Service& service) {
+  service.timer = context_->executor().RunAt(
+      service.lingers_until, [this, name, serial = service.serial] { OnLingered(name, serial); });
+  service.timer_at = service.lingers_until;
+}
+
+void ConnectionManager::CancelTimers(const Service& service) {
+  for (const verbs::Executor::TimerId timer : {service.timer, service.move_up_timer}) {
+    if (timer != 0) context_->executor().Cancel(timer);
+  }
 }
 
 void ConnectionManager::OnLingered(const ServiceName& name, uint64_t serial) {
@@ -351,12 +354,10 @@ void ConnectionManager::OnLingered(const ServiceName& name, uint64_t serial) {
     const verbs::Nanos now = context_->executor().Now();
     if (service.passing != 0) service.lingers_until = now + kLinger;
     if (service.lingers_until > now) {
-      service.timer = context_->executor().RunAt(
-          service.lingers_until, [this, name, serial] { OnLingered(name, serial); });
-      service.timer_at = service.lingers_until;
+      LingerLater(name, service);
       return;
     }
-    if (service.move_up_timer != 0) context_->executor().Cancel(service.move_up_timer);
+    CancelTimers(service);
     ended = std::move(service);
     services_.erase(found);
   }

@@ -174,7 +174,11 @@ class ConnectionManager {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // The end of a linger that begins now. It lasts at least the device's listener_rest.
   verbs::Nanos LingersUntil(const Service& service) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
+  // Schedules OnLingered, at lingers_until.
+  void LingerLater(const ServiceName& name, Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   void OnLingered(const ServiceName& name, uint64_t serial);
+  // For a service that goes: a task that is running already finds none, or another one.
+  void CancelTimers(const Service& service) ABSL_EXCLUSIVE_LOCKS_REQUIRED(lock_);
   // Answers a request that nobody takes.
   static void TurnAway(Arrival arrival, Delivery why);
   // Makes the request's object and event. False, with `arrival` unchanged, if the point's backlog
