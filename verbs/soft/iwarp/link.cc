@@ -18,7 +18,6 @@
 #include "verbs/soft/iwarp/linger.h"
 #include "verbs/soft/iwarp/startup_io.h"
 #include "verbs/soft/iwarp/tcp.h"
-#include "verbs/soft/iwarp/terminate.h"
 
 namespace viaduct::verbs::iwarp {
 namespace {
@@ -374,11 +373,7 @@ void IwarpLink::CheckAcks() {
   const Nanos owed_for = std::min(now - unanswered_since_, sent.silent_for);
   if (owed_for >= silence) {
     Log(LogLevel::kInfo, "iwarp: ", PeerEnd(socket_.get()).address.ToString(), " is silent");
-    lost_.store(true);
-    if (SoftQueuePair* const pair = pair_.load()) {
-      pair->Fail(Status::kTransport);
-    }
-    return;
+    return Lost(pair_.load());
   }
   auto self = shared_from_this();
   // The kernel counts in milliseconds.
@@ -413,9 +408,7 @@ void IwarpLink::End() {
       }
       EmitEmptyAnswers();
     }
-    if (explain && terminate_size_ == 0 && end_verdict_ != Status::kSuccess) {
-      terminate_size_ = EncodeTerminate(kRdmapLocalCatastrophic, {}, terminate_);
-    }
+    if (explain && end_verdict_ != Status::kSuccess) PrepareTerminate(kRdmapLocalCatastrophic, {});
     if (explain && terminate_size_ > 0) {
       const DdpHeader header =
           UntaggedHeader(RdmapOpcode::kTerminate, kFirstSequence, 0, /*last=*/true);

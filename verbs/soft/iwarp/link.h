@@ -259,7 +259,8 @@ class IwarpLink final : public Link,
   bool Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu);
   // The pair is failing already: prepares the Terminate that says why.
   bool Broken(const WireError& error, std::span<const uint8_t> ulpdu);
-  void Lost(SoftQueuePair& pair);
+  // The connection has gone: fails the pair, unless that is null because Disconnect has come first.
+  void Lost(SoftQueuePair* pair);
   void ReleaseInput();
 
   const std::shared_ptr<LinkShared> shared_;

@@ -80,6 +80,11 @@ ReadRequest ReadRequestOf(const DdpHeader& header, std::span<const uint8_t> ulpd
   return DecodeReadRequest(ulpdu.subspan(header.size()).first<kReadRequestSize>());
 }
 
+// For a queue pair's Place functions: copies what has come into the program's memory.
+auto CopyFrom(std::span<const uint8_t> from) {
+  return [from](unsigned char* to, uint64_t at, size_t n) { std::memcpy(to, from.data() + at, n); };
+}
+
 }  // namespace
 
 bool IwarpLink::Poll(int budget) {
@@ -207,7 +212,7 @@ void IwarpLink::AtEnd(SoftQueuePair& pair, bool fin) {
   // message that it holds is never confirmed.
   if (!fin || pair.ReadsOutstanding() || !reader_.at_boundary()) {
     broken_ = true;
-    return Lost(pair);
+    return Lost(&pair);
   }
   left_errand_.Post(shared_->loop, shared_from_this());
 }
@@ -216,9 +221,9 @@ void IwarpLink::TellLeft() {
   if (SoftQueuePair* const pair = pair_.load()) pair->PeerLeft(*this);
 }
 
-void IwarpLink::Lost(SoftQueuePair& pair) {
+void IwarpLink::Lost(SoftQueuePair* pair) {
   lost_.store(true);
-  pair.Fail(Status::kTransport);
+  if (pair != nullptr) pair->Fail(Status::kTransport);
 }
 
 bool IwarpLink::Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu) {
@@ -370,10 +375,8 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
       return true;
     }
   }
-  const auto copy = [payload](unsigned char* to, uint64_t at, size_t size) {
-    std::memcpy(to, payload.data() + at, size);
-  };
-  if (pair.PlaceReceive(at, static_cast<uint32_t>(payload.size()), copy) == Inbound::kBroken) {
+  if (pair.PlaceReceive(at, static_cast<uint32_t>(payload.size()), CopyFrom(payload)) ==
+      Inbound::kBroken) {
     return Broken(kMessageTooLong, ulpdu);
   }
   if (!header.last) return true;
@@ -452,11 +455,8 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   if (size > std::numeric_limits<uint32_t>::max() - write_length_) {
     return Break(pair, kTaggedBounds, ulpdu);
   }
-  const auto copy = [payload](unsigned char* to, uint64_t at, size_t n) {
-    std::memcpy(to, payload.data() + at, n);
-  };
-  if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(), copy) ==
-      Inbound::kBroken) {
+  if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(),
+                      CopyFrom(payload)) == Inbound::kBroken) {
     return Broken(RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)), ulpdu);
   }
   write_length_ += size;
@@ -594,10 +594,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
   if (size > 0 && header.offset != entry->cookie + entry->offset) {
     return Break(pair, kTaggedBounds, ulpdu);
   }
-  const auto copy = [payload](unsigned char* to, uint64_t at, size_t n) {
-    std::memcpy(to, payload.data() + at, n);
-  };
-  if (pair.PlaceRead(*entry, entry->offset, size, copy) == Inbound::kBroken) {
+  if (pair.PlaceRead(*entry, entry->offset, size, CopyFrom(payload)) == Inbound::kBroken) {
     return Broken(kRdmapLocalCatastrophic, {});
   }
   entry->offset += size;
@@ -642,10 +639,9 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
     return Break(pair, kCatastrophicStream, ulpdu);
   }
   const uint64_t original = LoadBig64(&payload[kAtomicResponseValueOffset]);
-  const auto copy = [&original](unsigned char* to, uint64_t at, size_t n) {
-    std::memcpy(to, reinterpret_cast<const char*>(&original) + at, n);
-  };
-  if (pair.PlaceRead(*entry, 0, sizeof original, copy) == Inbound::kBroken) {
+  const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&original),
+                                       sizeof original);
+  if (pair.PlaceRead(*entry, 0, sizeof original, CopyFrom(bytes)) == Inbound::kBroken) {
     return Broken(kRdmapLocalCatastrophic, {});
   }
   FinishOldestRead(pair);

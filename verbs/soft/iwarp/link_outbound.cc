@@ -235,7 +235,7 @@ bool IwarpLink::Transmit(bool requests, bool last) {
     RememberUnsent(*this);
   if (lost_.load(std::memory_order_acquire)) {
     // What came before the error is read first; whoever reads to the end fails the pair.
-    hung_up_.load() ? pair->MarkArrived() : Lost(*pair);
+    hung_up_.load() ? pair->MarkArrived() : Lost(pair);
   } else if (turned) {
     Arm();
   }
