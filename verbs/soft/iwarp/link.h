@@ -258,7 +258,7 @@ class IwarpLink final : public Link,
   // The peer broke a rule: fails the pair and prepares the Terminate that says which.
   bool Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu);
   // The pair is failing already: prepares the Terminate that says why.
-  bool Broken(const WireError& error, std::span<const uint8_t> ulpdu);
+  bool StopWith(const WireError& error, std::span<const uint8_t> ulpdu);
   // The connection has gone: fails the pair, unless that is null because Disconnect has come first.
   void Lost(SoftQueuePair* pair);
   void ReleaseInput();

@@ -229,10 +229,10 @@ void IwarpLink::Lost(SoftQueuePair* pair) {
 bool IwarpLink::Break(SoftQueuePair& pair, const WireError& error, std::span<const uint8_t> ulpdu) {
   Log(LogLevel::kInfo, "iwarp: the peer broke a rule: ", Describe(error));
   pair.Fail(Status::kFlushed);
-  return Broken(error, ulpdu);
+  return StopWith(error, ulpdu);
 }
 
-bool IwarpLink::Broken(const WireError& error, std::span<const uint8_t> ulpdu) {
+bool IwarpLink::StopWith(const WireError& error, std::span<const uint8_t> ulpdu) {
   SpinLockHolder hold(&transmit_lock_);
   PrepareTerminate(error, ulpdu);
   broken_ = true;
@@ -369,7 +369,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
   }
   if (header.message_offset == 0) {
     const Inbound start = pair.StartReceive();
-    if (start == Inbound::kBroken) return Broken(kNoBuffer, ulpdu);
+    if (start == Inbound::kBroken) return StopWith(kNoBuffer, ulpdu);
     if (start == Inbound::kHeld) {
       *held = true;
       return true;
@@ -377,7 +377,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
   }
   if (pair.PlaceReceive(at, static_cast<uint32_t>(payload.size()), CopyFrom(payload)) ==
       Inbound::kBroken) {
-    return Broken(kMessageTooLong, ulpdu);
+    return StopWith(kMessageTooLong, ulpdu);
   }
   if (!header.last) return true;
   const Trailer trailer{.immediate = send_immediate_.value_or(0),
@@ -385,7 +385,7 @@ bool IwarpLink::DeliverSend(SoftQueuePair& pair, const DdpHeader& header,
                         .solicited = IsSolicited(header.opcode)};
   send_immediate_.reset();
   if (HasInvalidate(header.opcode) && pair.Invalidate(header.invalidate) == Inbound::kBroken) {
-    return Broken(kCannotInvalidate, ulpdu);
+    return StopWith(kCannotInvalidate, ulpdu);
   }
   pair.FinishReceive(at + static_cast<uint32_t>(payload.size()), trailer);
   return true;
@@ -398,7 +398,7 @@ bool IwarpLink::DeliverWrittenValue(SoftQueuePair& pair, const DdpHeader& header
   const Trailer trailer{
       .immediate = value, .has_immediate = true, .solicited = IsSolicited(header.opcode)};
   const Inbound finish = pair.ReceiveWritten(length, trailer, refused);
-  if (finish == Inbound::kBroken) return Broken(ReceiveError(pair), ulpdu);
+  if (finish == Inbound::kBroken) return StopWith(ReceiveError(pair), ulpdu);
   *held = finish == Inbound::kHeld;
   return true;
 }
@@ -457,7 +457,7 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
   }
   if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(),
                       CopyFrom(payload)) == Inbound::kBroken) {
-    return Broken(RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)), ulpdu);
+    return StopWith(RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)), ulpdu);
   }
   write_length_ += size;
   return true;
@@ -482,7 +482,7 @@ bool IwarpLink::FinishWrite(SoftQueuePair& pair, bool* held) {
         write_solicited_ ? RdmapOpcode::kImmediateSolicited : RdmapOpcode::kImmediate;
     std::array<uint8_t, kDdpUntaggedSize + kImmediateSize> ulpdu = {};
     EncodeDdpHeader(UntaggedHeader(opcode, write_value_sequence_, 0, /*last=*/true), ulpdu);
-    return Broken(ReceiveError(pair), ulpdu);
+    return StopWith(ReceiveError(pair), ulpdu);
   }
   if (finish == Inbound::kHeld) {
     *held = true;
@@ -553,7 +553,7 @@ bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, request.source_offset, request.size, &memory) ==
       Inbound::kBroken) {
-    return Broken(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
+    return StopWith(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
   }
   SpinLockHolder hold(&transmit_lock_);
   AnswerLater({.request = request, .sequence = header.sequence, .atomic = {}});
@@ -595,7 +595,7 @@ bool IwarpLink::TakeReadResponse(SoftQueuePair& pair, const DdpHeader& header,
     return Break(pair, kTaggedBounds, ulpdu);
   }
   if (pair.PlaceRead(*entry, entry->offset, size, CopyFrom(payload)) == Inbound::kBroken) {
-    return Broken(kRdmapLocalCatastrophic, {});
+    return StopWith(kRdmapLocalCatastrophic, {});
   }
   entry->offset += size;
   if (!header.last) return true;
@@ -642,7 +642,7 @@ bool IwarpLink::TakeAtomicResponse(SoftQueuePair& pair, std::span<const uint8_t>
   const std::span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(&original),
                                        sizeof original);
   if (pair.PlaceRead(*entry, 0, sizeof original, CopyFrom(bytes)) == Inbound::kBroken) {
-    return Broken(kRdmapLocalCatastrophic, {});
+    return StopWith(kRdmapLocalCatastrophic, {});
   }
   FinishOldestRead(pair);
   return true;
