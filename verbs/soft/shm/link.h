@@ -110,6 +110,10 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   };
   enum class InMessage : uint8_t { kNone, kSend, kWrite, kWriteWithImmediate };
 
+  void MarkPeerIf(const std::atomic<uint32_t>& flag);
+  void AfterPublish();
+  void TellStarving();
+
   // ---- sending
   bool EmitShort(const SendEntry& entry);
   bool Emit(SendEntry& entry);
@@ -127,7 +131,6 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   void LookForConfirmation();
   void LookForReply();
   void Publish(uint64_t word, uint32_t slots);
-  void AfterPublish();
   void WriteBody(uint32_t at, const unsigned char* from, uint32_t n);
 
   // ---- receiving
@@ -147,7 +150,6 @@ class ShmLink final : public Link, public OnBlocks, public std::enable_shared_fr
   void ReturnCredit(uint64_t position);
   void HandBack(uint32_t chunk);
   void FlushBack();
-  void TellStarving();
   bool ReplyWaits() const;
   bool PollReplies();
   bool ServeReads();

@@ -3,10 +3,10 @@
 #include <cstring>
 
 #include "absl/numeric/bits.h"
-#include "verbs/base/asymmetric_fence.h"
 #include "verbs/soft/shm/copy.h"
 #include "verbs/soft/shm/fence.h"
 #include "verbs/soft/shm/link.h"
+#include "verbs/soft/shm/link_inline.h"
 #include "verbs/soft/shm/peer.h"
 
 namespace viaduct::verbs::shm {
@@ -182,15 +182,6 @@ inline void ShmLink::Publish(uint64_t word, uint32_t slots) {
   tx_position_ += slots;
   AfterPublish();
   pair_.load(std::memory_order_relaxed)->ExpectStoreTo(&tx_[tx_position_ % kSlots]);
-}
-
-void ShmLink::AfterPublish() {
-  // The consumer that arms its line pays for the fence (Link::Cool), unless a side cannot do that.
-  if (route_->needs_fence()) [[unlikely]]
-    FullFence();
-  std::atomic_signal_fence(std::memory_order_seq_cst);  // keeps the load after the store
-  if (peer_line_->armed.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    route_->MarkPeer(id);
 }
 
 // Emits `bytes` from entry.offset on in slots, for which there is room.
