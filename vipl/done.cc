@@ -50,7 +50,8 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
   if (completion.status != verbs::Status::kSuccess || slot.status != 0) [[unlikely]]
     error = ErrorOf(completion.status, slot.status);
   uint32_t status = VIP_STATUS_DONE | error | compat::OperationOf(completion.opcode);
-  if (receive && completion.has_immediate) status |= VIP_STATUS_IMMEDIATE;
+  const bool immediate = receive && completion.has_immediate;
+  if (immediate) status |= VIP_STATUS_IMMEDIATE;
   {
     // VipDeregisterMem returns only when this guard has been left.
     const verbs::EpochGuard guard;
@@ -59,7 +60,6 @@ bool Vi::OnCompletion(const verbs::Completion& completion) {
         region != nullptr && region->MayHold(slot.descriptor, sizeof(VIP_CONTROL_SEGMENT));
     if (stored) {
       VIP_CONTROL_SEGMENT& control = slot.descriptor->CS;
-      const bool immediate = receive && completion.has_immediate;
       if (error != 0) [[unlikely]] {
         stored = (!immediate || StoreIfThere(&control.ImmediateData, completion.immediate)) &&
                  StoreIfThere(&control.Status, status);
