@@ -31,21 +31,6 @@ core::Ref<core::ConnectionRequest> ShareRequest(VIP_CONN_HANDLE handle) {
 
 }  // namespace
 
-Turn Vi::TakeTurn(Turns::Use use) {
-  return Turn(&turns_, use, [this] { return state() == compat::ViState::kIdle; });
-}
-
-bool Vi::HasEnded() const {
-  return endpoint_->state() == core::EndpointState::kUnconfiguredUnconnected;
-}
-
-VIP_RETURN Vi::WrongState() const { return HasEnded() ? VIP_INVALID_PARAMETER : VIP_INVALID_STATE; }
-
-VIP_RETURN Vi::CheckTurn(const Turn& turn, compat::ViCall call) const {
-  if (HasEnded()) return VIP_INVALID_PARAMETER;  // it would look idle
-  return turn.is_mine() && Allows(call) ? VIP_SUCCESS : VIP_INVALID_STATE;
-}
-
 VIP_RETURN Vi::ResultOfAttempt(core::Error error) const {
   return error.code == core::Code::kInvalidState ? WrongState() : compat::ResultOf(error);
 }
@@ -87,9 +72,7 @@ VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters pa
   if (!error.ok()) return ResultOfAttempt(error);
   turns_.Started();
   const VIP_RETURN result = AwaitOutcome();
-  if (result == VIP_SUCCESS) {
-    *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
-  }
+  if (result == VIP_SUCCESS) *peer = PeerAttributes();
   return result;
 }
 

@@ -46,7 +46,7 @@ VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
   if (asked) return AwaitPeer(peer);
   // Success is reported again as long as it is true.
   if (state() != compat::ViState::kConnected) return WrongState();
-  *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
+  *peer = PeerAttributes();
   return VIP_SUCCESS;
 }
 
@@ -70,9 +70,7 @@ VIP_RETURN Vi::TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer) {
   } else if (result == VIP_SUCCESS && state() == compat::ViState::kIdle) {
     result = WrongState();  // VipDisconnect has ended it since, or the VI has ended
   }
-  if (result == VIP_SUCCESS) {
-    *peer = compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
-  }
+  if (result == VIP_SUCCESS) *peer = PeerAttributes();
   peer_phase_ = result == VIP_SUCCESS ? PeerPhase::kMet : PeerPhase::kNone;
   return result;
 }

@@ -153,9 +153,28 @@ compat::ViState Vi::state() const {
   return state;
 }
 
+Turn Vi::TakeTurn(Turns::Use use) {
+  return Turn(&turns_, use, [this] { return state() == compat::ViState::kIdle; });
+}
+
+bool Vi::HasEnded() const {
+  return endpoint_->state() == core::EndpointState::kUnconfiguredUnconnected;
+}
+
+VIP_RETURN Vi::WrongState() const { return HasEnded() ? VIP_INVALID_PARAMETER : VIP_INVALID_STATE; }
+
+VIP_RETURN Vi::CheckTurn(const Turn& turn, compat::ViCall call) const {
+  if (HasEnded()) return VIP_INVALID_PARAMETER;  // it would look idle
+  return turn.is_mine() && Allows(call) ? VIP_SUCCESS : VIP_INVALID_STATE;
+}
+
 VIP_VI_ATTRIBUTES Vi::attributes() const {
   const verbs::MutexLock hold(&lock_);
   return attributes_;
+}
+
+VIP_VI_ATTRIBUTES Vi::PeerAttributes() const {
+  return compat::PeerAttributesOf(endpoint_->peer_profile(), attributes());
 }
 
 }  // namespace viaduct::vipl

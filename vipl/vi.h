@@ -97,6 +97,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void RunNotify(WorkQueue& queue);
 
   bool IsBreaking() const;
+  // Those of the VI at the other end, once connected.
+  VIP_VI_ATTRIBUTES PeerAttributes() const;
   void Remember(const VIP_VI_ATTRIBUTES& attributes);
   bool DescriptorIsValid(const VIP_DESCRIPTOR* descriptor, VIP_MEM_HANDLE memory,
                          uint32_t* segments) const;
