@@ -60,7 +60,7 @@ VIP_RETURN Cq::Free() {
     if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
     destroyed_ = true;
   }
-  const core::Ref<Cq> self = core::Ref<Cq>::Adopt(this);
+  const core::Ref<Cq> table_reference = core::Ref<Cq>::Adopt(this);
   nic_->RemoveChild(this);
   dispatcher_->Destroy();
   verbs::AwaitCallback(this);

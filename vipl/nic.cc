@@ -34,13 +34,13 @@ VIP_RETURN Nic::Open(const std::string& name, const compat::NicChoice& choice,
   core::Error error = core::InterfaceAdapter::Open(choice.address, &adapter, choice.device);
   if (!error.ok()) return compat::ResultOf(error);
   core::Ref<Nic> nic;
-  core::Ref<Nic> tables;
+  core::Ref<Nic> table_reference;
   // Also if memory runs out on the way. Before the NIC goes, which the adapter may tell of a
   // failure.
   absl::Cleanup undo = [&] {
     static_cast<void>(adapter->Close(core::InterfaceAdapter::CloseMode::kAbrupt));
     if (nic && core::HandleTable::Erase(nic->handle(), kType)) {
-      tables = core::Ref<Nic>::Adopt(nic.get());
+      table_reference = core::Ref<Nic>::Adopt(nic.get());
     }
   };
   core::Ref<core::ProtectionZone> wildcard;
@@ -72,8 +72,8 @@ VIP_RETURN Nic::Close() {
     }
     children_.clear();
   }
-  // The table's reference, dropped at the end.
-  const core::Ref<Nic> self = core::Ref<Nic>::Adopt(this);
+  // Dropped at the end.
+  const core::Ref<Nic> table_reference = core::Ref<Nic>::Adopt(this);
   for (const core::Ref<NicChild>& child : owned) child->OnNicClosed();
   verbs::EpochSynchronize();  // waits for calls under way that found a child
   // From now on a flush finds no descriptor to write to, and no descriptor is handed out: the

@@ -42,8 +42,10 @@ VIP_RETURN Vi::Create(const core::Ref<Nic>& nic, const VIP_VI_ATTRIBUTES& attrib
   // Also if memory runs out on the way.
   absl::Cleanup undo = [&] {
     if (!vi) return dispatcher->Destroy();
-    core::Ref<Vi> tables;
-    if (core::HandleTable::Erase(vi->handle(), kType)) tables = core::Ref<Vi>::Adopt(vi.get());
+    core::Ref<Vi> table_reference;
+    if (core::HandleTable::Erase(vi->handle(), kType)) {
+      table_reference = core::Ref<Vi>::Adopt(vi.get());
+    }
     vi->FreeParts();
   };
   vi = core::Ref<Vi>::Adopt(new Vi(nic, dispatcher, send_cq, receive_cq));
@@ -89,7 +91,7 @@ void Vi::FreeParts() {
 }
 
 VIP_RETURN Vi::Free() {
-  core::Ref<Vi> tables;
+  core::Ref<Vi> table_reference;
   {
     // In its turn, so that no thread that has found the VI begins to connect it meanwhile. Later
     // attempts fail, since the endpoint has ended.
@@ -98,7 +100,7 @@ VIP_RETURN Vi::Free() {
     if (may != VIP_SUCCESS) return may;
     if (!sends_.empty() || !receives_.empty()) return VIP_ERROR_RESOURCE;
     if (!core::HandleTable::Erase(handle(), kType)) return VIP_INVALID_PARAMETER;
-    tables = core::Ref<Vi>::Adopt(this);
+    table_reference = core::Ref<Vi>::Adopt(this);
     nic_->RemoveChild(this);
     // A thread that had found the VI may have posted after the queues were checked.
     verbs::EpochSynchronize();
