@@ -247,8 +247,7 @@ bool EventDispatcher::Take(const WaitOptions& options, Event* event, uint32_t* m
         taken = false;  // only quiet completions have come
       }
       if (taken) {
-        *event = events_.Front();
-        events_.Pop();
+        PopQueued(event);
         if (overflowed_) (void)OverflowsLocked();  // everything may fit now
       }
       if (more != nullptr) *more = static_cast<uint32_t>(events_.size());
