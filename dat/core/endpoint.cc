@@ -13,8 +13,15 @@
 #include "verbs/base/epoch.h"
 
 namespace viaduct::core {
+namespace {
 
 using verbs::MutexLock;
+
+bool HasPosted(const verbs::QueuePair& pair) {
+  return pair.open_receives() != 0 || !pair.SendIdle();
+}
+
+}  // namespace
 
 // ------------------------------------------------------------------------------- life
 
@@ -85,7 +92,7 @@ Endpoint::Parts Endpoint::PartsInUse::Shown() const {
 void Endpoint::Replaced::FlushPosted() {
   if (pair == nullptr) return;
   verbs::EpochSynchronize();  // posts under way still hold it
-  if (pair->open_receives() != 0 || !pair->SendIdle()) pair->Flush();
+  if (HasPosted(*pair)) pair->Flush();
   for (EventDispatcher* d : {parts.receive.get(), parts.request.get()}) {
     if (d != nullptr) d->Harvest();
   }
@@ -150,9 +157,7 @@ verbs::QueuePairOptions Endpoint::PairOptions(const Parts& parts,
 
 Error Endpoint::ReplacePair(const Parts& parts, const EndpointAttributes& attributes,
                             std::unique_ptr<verbs::QueuePair>* old) {
-  if (pair_ != nullptr && (pair_->open_receives() != 0 || !pair_->SendIdle())) {
-    return InvalidState(state());
-  }
+  if (pair_ != nullptr && HasPosted(*pair_)) return InvalidState(state());
   std::unique_ptr<verbs::QueuePair> made;
   if (parts.zone) {
     if ((!parts.request || !parts.receive) && discard_ == nullptr) {
