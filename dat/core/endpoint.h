@@ -157,7 +157,7 @@ class Endpoint final : public Object, private verbs::ConnectionSink {
   Error Connect(const ConnectParameters& parameters);
   // Connects to where `other` is connected, after redirections: same address and name.
   Error DuplicateConnect(Endpoint& other, verbs::Deadline deadline,
-                         absl::Span<const uint8_t> private_data, verbs::Nanos grace = 0);
+                         absl::Span<const uint8_t> private_data, verbs::Nanos grace);
   Error Disconnect(verbs::DisconnectMode mode);
   // Unconnected only: everything posted completes as flushed, the state stays (VipDisconnect of an
   // idle VI). A freed endpoint has nothing posted: success.

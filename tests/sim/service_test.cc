@@ -444,11 +444,12 @@ TEST_F(ServiceTest, DuplicateConnectsToTheSameService) {
   const Ref<ServicePoint> point = b_->Listen(Hashed());
   End a(*a_), again(*a_);
   End b(*b_), second(*b_);
-  EXPECT_EQ(again->DuplicateConnect(*a, verbs::Deadline::Infinite(), {}).code, Code::kInvalidState);
+  EXPECT_EQ(again->DuplicateConnect(*a, verbs::Deadline::Infinite(), {}, /*grace=*/0).code,
+            Code::kInvalidState);
   ASSERT_TRUE(a.Connect(*b_, Hashed()).ok());
   ASSERT_TRUE(AwaitRequest(*b_)->Accept(&*b, {}).ok());
   RunUntil([&] { return b.Heard(); });
-  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), Bytes("again")).ok());
+  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), Bytes("again"), /*grace=*/0).ok());
   const Ref<ConnectionRequest> request = AwaitRequest(*b_);
   ASSERT_TRUE(request);
   EXPECT_EQ(Text(request->private_data()), "again");
@@ -482,7 +483,7 @@ TEST_P(HandOffTest, HandOffRedirectsWhatIsDuplicatedLater) {
   RunUntil([&] { return b.Heard(); });
   EXPECT_EQ(a.Listen(), Words{"established world"});
   EXPECT_EQ(a->remote_qualifier(), elsewhere.qualifier());
-  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), {}).ok());
+  ASSERT_TRUE(again->DuplicateConnect(*a, In(kSecond), {}, /*grace=*/0).ok());
   RunUntil([&] { return b_->requests().Queued() != 0; });
   ASSERT_TRUE(b_->NextRequest(&event));
   EXPECT_EQ(event.service_point, target->handle());
