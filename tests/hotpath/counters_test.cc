@@ -10,8 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/conformance/harness/process_facts.h"
 #include "tests/hotpath/allocations.h"
-#include "tests/hotpath/process_facts.h"
 #include "tests/hotpath/system_calls.h"
 
 namespace viaduct::hotpath {
@@ -35,7 +35,7 @@ TEST(SystemCallCounter, CountsNothingWhereNothingIsCalled) {
   SystemCallCounter counter;
   if (!counter.supported()) GTEST_SKIP() << "no syscall user dispatch in this kernel";
   counter.Start();
-  (void)SecondsOf(CLOCK_MONOTONIC);  // the vDSO
+  (void)tests::SecondsOf(CLOCK_MONOTONIC);  // the vDSO
   EXPECT_EQ(counter.Stop(), 0) << SystemCallCounter::Calls();
 }
 
@@ -68,13 +68,13 @@ TEST(Allocations, OfOtherThreadsAreNotCounted) {
 }
 
 TEST(ProcessFacts, SeeDescriptorsThreadsAndMemory) {
-  const int descriptors = OpenDescriptors();
+  const int descriptors = tests::OpenDescriptors();
   const int fd = dup(0);
-  EXPECT_EQ(OpenDescriptors(), descriptors + 1);
+  EXPECT_EQ(tests::OpenDescriptors(), descriptors + 1);
   close(fd);
-  for (int i = 0; i < 500 && Threads() > 1; ++i) usleep(10000);  // joined threads leave
-  EXPECT_EQ(Threads(), 1);
-  EXPECT_GT(PssKib(), 0);
+  for (int i = 0; i < 500 && tests::Threads() > 1; ++i) usleep(10000);  // joined threads leave
+  EXPECT_EQ(tests::Threads(), 1);
+  EXPECT_GT(tests::PssKib(), 0);
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/conformance/harness/process_facts.h"
 #include "tests/hotpath/pair_of_sides.h"
-#include "tests/hotpath/process_facts.h"
 
 namespace viaduct::hotpath {
 
@@ -35,14 +35,15 @@ TYPED_TEST_P(ResourceTest, DescriptorsAndThreadsDoNotGrowWithConnections) {
     // What the first connection needed only for a moment may not be closed yet.
     AddConnections(side, active, 2);
     Exchange(peer, true);
-    const int descriptors = OpenDescriptors(), threads = Threads();
+    const int descriptors = tests::OpenDescriptors(), threads = tests::Threads();
     AddConnections(side, active, 100);
     Exchange(peer, true);
-    for (int i = 0; i < 500 && (OpenDescriptors() > descriptors || Threads() > threads); ++i) {
+    for (int i = 0;
+         i < 500 && (tests::OpenDescriptors() > descriptors || tests::Threads() > threads); ++i) {
       usleep(10000);
     }
-    EXPECT_LE(OpenDescriptors(), descriptors);
-    EXPECT_LE(Threads(), threads);
+    EXPECT_LE(tests::OpenDescriptors(), descriptors);
+    EXPECT_LE(tests::Threads(), threads);
     Exchange(peer, true);
   });
 }
@@ -52,11 +53,11 @@ TYPED_TEST_P(IdleTest, AnIdleConnectionIsSmall) {
     const size_t count = getenv("VIADUCT_LONG") != nullptr ? 1000 : 200;
     AddConnections(side, active, 10);
     Exchange(peer, true);
-    const long before = PssKib();
+    const long before = tests::PssKib();
     const long both_before = before + Exchange(peer, before);
     AddConnections(side, active, 10 + count);
     Exchange(peer, true);
-    const long after = PssKib();
+    const long after = tests::PssKib();
     const long grown = after + Exchange(peer, after) - both_before;
     if (active) {
       printf("%zu idle connections: %.1f KiB of PSS each\n", count,

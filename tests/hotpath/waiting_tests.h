@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/conformance/harness/process_facts.h"
 #include "tests/conformance/harness/sleeper.h"
 #include "tests/hotpath/pair_of_sides.h"
-#include "tests/hotpath/process_facts.h"
 #include "tests/hotpath/system_calls.h"
 
 namespace viaduct::hotpath {
@@ -19,14 +19,14 @@ TYPED_TEST_P(WaitingTest, AWaiterUsesNoProcessor) {
   RunConnected<TypeParam>({}, [](TypeParam& side, Peer& peer, bool) {
     side.PostReceive();
     Exchange(peer, true);
-    const double wall = SecondsOf(CLOCK_MONOTONIC);
-    const double thread = SecondsOf(CLOCK_THREAD_CPUTIME_ID);
-    const double process = SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
+    const double wall = tests::SecondsOf(CLOCK_MONOTONIC);
+    const double thread = tests::SecondsOf(CLOCK_THREAD_CPUTIME_ID);
+    const double process = tests::SecondsOf(CLOCK_PROCESS_CPUTIME_ID);
     EXPECT_FALSE(side.WaitReceive(1000));
-    const double waited = SecondsOf(CLOCK_MONOTONIC) - wall;
-    EXPECT_LT(SecondsOf(CLOCK_THREAD_CPUTIME_ID) - thread, waited / 10);
+    const double waited = tests::SecondsOf(CLOCK_MONOTONIC) - wall;
+    EXPECT_LT(tests::SecondsOf(CLOCK_THREAD_CPUTIME_ID) - thread, waited / 10);
     // The engine's own thread sleeps too.
-    EXPECT_LT(SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - process, waited / 10);
+    EXPECT_LT(tests::SecondsOf(CLOCK_PROCESS_CPUTIME_ID) - process, waited / 10);
     Exchange(peer, true);
   });
 }

@@ -1,5 +1,4 @@
 // Many threads, many objects, forked children; DAT checklist 5, 134-136, and the addresses of IPv6.
-#include <dirent.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -16,17 +15,10 @@
 #include <vector>
 
 #include "tests/conformance/dat/side.h"
+#include "tests/conformance/harness/process_facts.h"
 
 namespace viaduct::tests {
 namespace {
-
-int CountOf(const char* folder) {
-  int count = 0;
-  DIR* dir = opendir(folder);
-  while (readdir(dir) != nullptr) ++count;
-  closedir(dir);
-  return count;
-}
 
 // In kilobytes.
 long ResidentMemory() {
@@ -48,8 +40,8 @@ void ExpectMemoryBackTo([[maybe_unused]] long before) {
 }
 
 struct Holdings {
-  int descriptors = CountOf("/proc/self/fd");
-  int threads = CountOf("/proc/self/task");
+  int descriptors = OpenDescriptors();
+  int threads = Threads();
 };
 
 // Waits, because the library's own thread releases what has ended.

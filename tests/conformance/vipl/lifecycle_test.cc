@@ -1,7 +1,6 @@
 // A NIC is closed that still owns everything: all of it is released, the peer is notified, and
 // nothing is left in the process. A VI is destroyed to which another thread posts: no descriptor is
 // left without a status. A VI is destroyed that another thread connects: one of the two fails.
-#include <dirent.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -24,6 +23,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/process_facts.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace {
@@ -51,15 +51,6 @@ namespace viaduct::tests {
 namespace {
 
 constexpr int kRounds = 20;
-
-int CountEntries(const char* path) {
-  DIR* folder = opendir(path);
-  EXPECT_NE(folder, nullptr) << path;
-  int count = 0;
-  while (folder != nullptr && readdir(folder) != nullptr) ++count;
-  if (folder != nullptr) closedir(folder);
-  return count;
-}
 
 // Everything that a NIC can own, with descriptors posted and a connection alive.
 void CloseWithEverythingOpen() {
@@ -111,19 +102,18 @@ TEST(VipCloseNic, WithAConnectionAliveIsADisconnectForThePeer) {
           peer.Await("idle again");
           // The first rounds start what stays: the control thread and its descriptors.
           if (round == 2) {
-            descriptors = CountEntries("/proc/self/fd");
-            threads = CountEntries("/proc/self/task");
+            descriptors = OpenDescriptors();
+            threads = Threads();
           }
         }
         const int64_t end = NowMilliseconds() + 10000;
-        while ((CountEntries("/proc/self/fd") > descriptors ||
-                CountEntries("/proc/self/task") > threads) &&
+        while ((OpenDescriptors() > descriptors || Threads() > threads) &&
                NowMilliseconds() < end) {
           timespec instant = {0, 1000000};
           nanosleep(&instant, nullptr);
         }
-        EXPECT_LE(CountEntries("/proc/self/fd"), descriptors);
-        EXPECT_LE(CountEntries("/proc/self/task"), threads);
+        EXPECT_LE(OpenDescriptors(), descriptors);
+        EXPECT_LE(Threads(), threads);
       });
 }
 

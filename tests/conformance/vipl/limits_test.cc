@@ -1,6 +1,5 @@
 // What a NIC promises in its attributes, used to the full: transfers of 16 MiB, 252 segments, and
 // more VIs than any program had.
-#include <dirent.h>
 #include <vipl.h>
 
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/conformance/harness/harness.h"
+#include "tests/conformance/harness/process_facts.h"
 #include "tests/conformance/vipl/side.h"
 
 namespace viaduct::tests {
@@ -131,15 +131,6 @@ TEST(Limits, SixteenMebibytesReliableDelivery) { TransferLargest(VIP_SERVICE_REL
 
 TEST(Limits, SixteenMebibytesReliableReception) { TransferLargest(VIP_SERVICE_RELIABLE_RECEPTION); }
 
-int CountEntries(const char* path) {
-  DIR* folder = opendir(path);
-  EXPECT_NE(folder, nullptr) << path;
-  int count = 0;
-  while (folder != nullptr && readdir(folder) != nullptr) ++count;
-  if (folder != nullptr) closedir(folder);
-  return count;
-}
-
 long ResidentKib() {
   long pages = 0, resident = 0;
   FILE* file = fopen("/proc/self/statm", "re");
@@ -152,16 +143,15 @@ TEST(Limits, TenThousandVisCostNeitherDescriptorsNorThreads) {
   constexpr int kVis = 10000;
   RunAlone([] {
     Side first;
-    const int descriptors = CountEntries("/proc/self/fd"),
-              threads = CountEntries("/proc/self/task");
+    const int descriptors = OpenDescriptors(), threads = Threads();
     const long before = ResidentKib();
     std::vector<VIP_VI_HANDLE> vis(kVis);
     VIP_VI_ATTRIBUTES attributes = Attributes();
     for (VIP_VI_HANDLE& vi : vis) {
       ASSERT_EQ(VipCreateVi(first.nic.handle, &attributes, nullptr, nullptr, &vi), VIP_SUCCESS);
     }
-    EXPECT_EQ(CountEntries("/proc/self/fd"), descriptors);
-    EXPECT_EQ(CountEntries("/proc/self/task"), threads);
+    EXPECT_EQ(OpenDescriptors(), descriptors);
+    EXPECT_EQ(Threads(), threads);
     const long each = (ResidentKib() - before) * 1024 / kVis;
     printf("%d VIs: %ld bytes of resident memory each\n", kVis, each);
     EXPECT_LE(each, 20 * 1024);

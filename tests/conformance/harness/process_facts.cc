@@ -1,9 +1,9 @@
-#include "tests/hotpath/process_facts.h"
+#include "tests/conformance/harness/process_facts.h"
 
 #include <dirent.h>
 #include <stdio.h>
 
-namespace viaduct::hotpath {
+namespace viaduct::tests {
 namespace {
 
 int Entries(const char* folder) {
@@ -19,7 +19,10 @@ int Entries(const char* folder) {
 
 }  // namespace
 
-int OpenDescriptors() { return Entries("/proc/self/fd") - 1; }  // without that of the folder itself
+int OpenDescriptors() {
+  const int entries = Entries("/proc/self/fd");
+  return entries < 0 ? -1 : entries - 1;  // without that of the folder itself
+}
 
 int Threads() { return Entries("/proc/self/task"); }
 
@@ -43,4 +46,4 @@ double SecondsOf(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
 }
 
-}  // namespace viaduct::hotpath
+}  // namespace viaduct::tests

@@ -1,11 +1,12 @@
 // What the kernel says about a process.
-#ifndef VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
-#define VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
+#ifndef VIADUCT_TESTS_CONFORMANCE_HARNESS_PROCESS_FACTS_H_
+#define VIADUCT_TESTS_CONFORMANCE_HARNESS_PROCESS_FACTS_H_
 
 #include <time.h>
 
-namespace viaduct::hotpath {
+namespace viaduct::tests {
 
+// -1 if they cannot be counted, which takes a descriptor.
 int OpenDescriptors();
 int Threads();
 // Proportional set size of this process without files: a page shared by two counts half in each.
@@ -14,6 +15,6 @@ long PssKib();
 // `clock`: CLOCK_MONOTONIC, CLOCK_THREAD_CPUTIME_ID or CLOCK_PROCESS_CPUTIME_ID.
 double SecondsOf(clockid_t clock);
 
-}  // namespace viaduct::hotpath
+}  // namespace viaduct::tests
 
-#endif  // VIADUCT_TESTS_HOTPATH_PROCESS_FACTS_H_
+#endif  // VIADUCT_TESTS_CONFORMANCE_HARNESS_PROCESS_FACTS_H_
