@@ -34,15 +34,6 @@ VIP_RETURN ConnectTo(Side& side, DAT_CONN_QUAL qualifier) {
   return result;
 }
 
-VIP_CONN_HANDLE WaitFor(Side& side, DAT_CONN_QUAL qualifier) {
-  NetAddress local = side.nic.Address(Discriminator(qualifier));
-  VIP_CONN_HANDLE connection = nullptr;
-  EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
-                           &connection),
-            VIP_SUCCESS);
-  return connection;
-}
-
 // DAT does not ask again by itself. Leaves one receive posted.
 void ConnectUntilThere(DatEnd& dat, DAT_CONN_QUAL qualifier, DAT_EVENT_NUMBER expected) {
   DAT_EVENT_NUMBER outcome;
@@ -93,7 +84,7 @@ TEST(Cross, ADatClientReachesAViplServer) {
         [direct](Peer& peer) {
           Side side(Attributes(VIP_SERVICE_RELIABLE_RECEPTION, 40000));
           side.Receive(8);
-          const VIP_CONN_HANDLE connection = WaitFor(side, Qualifier(direct));
+          const VIP_CONN_HANDLE connection = side.TakeRequest(Discriminator(Qualifier(direct)));
           EXPECT_EQ(side.requester.host(), side.nic.Address("").host());
           ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS)
               << "level and size match whatever VI accepts";
@@ -143,7 +134,7 @@ TEST(Cross, AViplServerRejectsADatClient) {
   RunPair(
       [](Peer& peer) {
         Side side;
-        EXPECT_EQ(VipConnectReject(WaitFor(side, Qualifier(true))), VIP_SUCCESS);
+        EXPECT_EQ(VipConnectReject(side.TakeRequest(Discriminator(Qualifier(true)))), VIP_SUCCESS);
         peer.Await("done");
       },
       [](Peer& peer) {
@@ -215,7 +206,7 @@ TEST(Cross, ADatServerHasNoPlaceInAViplLine) {
   RunPair(
       [](Peer&) {
         Side side;
-        EXPECT_EQ(VipConnectReject(WaitFor(side, Qualifier(true))), VIP_SUCCESS);
+        EXPECT_EQ(VipConnectReject(side.TakeRequest(Discriminator(Qualifier(true)))), VIP_SUCCESS);
       },
       [](Peer&) {
         Side side;

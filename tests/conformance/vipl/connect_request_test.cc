@@ -23,16 +23,6 @@ namespace {
 
 constexpr VIP_ULONG kLong = 20000;
 
-// A server that takes one request for Name(n) and leaves it undecided.
-VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
-  NetAddress local = side.nic.Address(Name(n));
-  VIP_CONN_HANDLE connection = nullptr;
-  EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
-                           &connection),
-            VIP_SUCCESS);
-  return connection;
-}
-
 TEST(VipConnectRequest, C01_HasItsSignature) {
   VIP_RETURN(*function)
   (VIP_VI_HANDLE, VIP_NET_ADDRESS*, VIP_NET_ADDRESS*, VIP_ULONG, VIP_VI_ATTRIBUTES*) =
@@ -196,7 +186,7 @@ TEST(VipConnectRequest, C07_RejectIsReject) {
   RunPair(
       [](Peer& peer) {
         Side side;
-        EXPECT_EQ(VipConnectReject(WaitOnly(side)), VIP_SUCCESS);
+        EXPECT_EQ(VipConnectReject(side.TakeRequest(Name(0))), VIP_SUCCESS);
         peer.Await("done");
       },
       [](Peer& peer) {
@@ -217,7 +207,7 @@ TEST(VipConnectRequest, C08_C10_NoAnswerIsATimeOutNotBeforeItsTime) {
       [](Peer& peer) {
         Side side;
         peer.Tell("begin");
-        EXPECT_NE(WaitOnly(side), nullptr);
+        EXPECT_NE(side.TakeRequest(Name(0)), nullptr);
         peer.Await("done");
       },
       [](Peer& peer) {
@@ -469,7 +459,7 @@ TEST(VipConnectRequest, C18_InfiniteWaitsForTheAnswer) {
   RunPair(
       [](Peer& peer) {
         Side side;
-        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(Name(0));
         peer.Tell("waiting");
         for (int i = 0; i < 200; ++i) {
           peer.Await("still");
@@ -637,9 +627,9 @@ TEST(VipConnectRequest, C21_AfterAFailureTheViIsIdleKeepsReceivesAndMayTryAgain)
       [](Peer& peer) {
         Side side;
         peer.Await("no match");
-        EXPECT_EQ(VipConnectReject(WaitOnly(side)), VIP_SUCCESS);
+        EXPECT_EQ(VipConnectReject(side.TakeRequest(Name(0))), VIP_SUCCESS);
         peer.Await("rejected");
-        EXPECT_NE(WaitOnly(side), nullptr);
+        EXPECT_NE(side.TakeRequest(Name(0)), nullptr);
         peer.Await("timed out");
         side.Accept();
         side.SendText(0, "hello");

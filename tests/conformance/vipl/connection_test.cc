@@ -16,15 +16,6 @@ namespace {
 
 constexpr VIP_ULONG kLong = 20000;
 
-VIP_CONN_HANDLE WaitOnly(Side& side, int n = 0) {
-  NetAddress local = side.nic.Address(Name(n));
-  VIP_CONN_HANDLE connection = nullptr;
-  EXPECT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(), &side.peer,
-                           &connection),
-            VIP_SUCCESS);
-  return connection;
-}
-
 TEST(VipConnectWait, C23_TimesOut) {
   RunAlone([] {
     Side side;
@@ -122,7 +113,7 @@ void MismatchThenMatch(const VIP_VI_ATTRIBUTES& client, const VIP_VI_ATTRIBUTES&
   RunPair(
       [&](Peer& peer) {
         Side side(wrong);
-        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(Name(0));
         EXPECT_EQ(VipConnectAccept(connection, side.vi), expected);
         EXPECT_EQ(side.State(), VIP_STATE_IDLE);
         VIP_VI_ATTRIBUTES right = client;
@@ -158,7 +149,7 @@ TEST(VipConnectAccept, C28_TheViMustBeIdle) {
       [](Peer& peer) {
         Side side;
         side.Accept();
-        const VIP_CONN_HANDLE second = WaitOnly(side, 1);
+        const VIP_CONN_HANDLE second = side.TakeRequest(Name(1));
         EXPECT_EQ(::VipConnectAccept(second, side.vi), VIP_INVALID_STATE);
         EXPECT_EQ(VipConnectReject(second), VIP_SUCCESS);
         peer.Await("done");
@@ -184,7 +175,7 @@ TEST(VipConnectAccept, C28_NorPendingNorInError) {
         broken.Accept();
         peer.Tell("accepted");
         while (broken.State() == VIP_STATE_CONNECTED) sched_yield();
-        const VIP_CONN_HANDLE second = WaitOnly(good, 1);
+        const VIP_CONN_HANDLE second = good.TakeRequest(Name(1));
         EXPECT_EQ(::VipConnectAccept(second, pending.vi), VIP_INVALID_STATE);
         EXPECT_EQ(pending.State(), VIP_STATE_CONNECT_PENDING);
         EXPECT_EQ(::VipConnectAccept(second, broken.vi), VIP_INVALID_STATE);
@@ -207,7 +198,7 @@ TEST(VipConnectAccept, C29_TheRequesterHasGivenUp) {
       [](Peer& peer) {
         Side side;
         side.Receive(0);
-        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(Name(0));
         peer.Await("gave up");
         const VIP_RETURN result = ::VipConnectAccept(connection, side.vi);
         EXPECT_TRUE(result == VIP_TIMEOUT || result == VIP_ERROR_RESOURCE) << result;
@@ -239,7 +230,7 @@ TEST(VipConnectAccept, C29_TheRequesterIsStopped) {
         setenv("VIADUCT_SILENCE_MS", "2000", 1);
         Side side;
         side.Receive(0);
-        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(Name(0));
         StopProcess(peer.pid());
         EXPECT_EQ(::VipConnectAccept(connection, side.vi), VIP_TIMEOUT);
         EXPECT_EQ(::VipConnectReject(connection), VIP_SUCCESS);
@@ -266,7 +257,7 @@ TEST(VipConnectAccept, C30_UsedAndBogusConnectionHandles) {
   RunPair(
       [](Peer& peer) {
         Side side, other;
-        const VIP_CONN_HANDLE connection = WaitOnly(side);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(Name(0));
         EXPECT_EQ(::VipConnectAccept(connection, nullptr), VIP_INVALID_PARAMETER);
         EXPECT_EQ(::VipConnectAccept(nullptr, side.vi), VIP_INVALID_PARAMETER);
         EXPECT_EQ(::VipConnectAccept(side.vi, side.vi), VIP_INVALID_PARAMETER);
@@ -586,7 +577,7 @@ TEST(VipDisconnect, EndsARequestOfAnotherThread) {
   RunPair(
       [](Peer& peer) {
         Side side;
-        EXPECT_NE(WaitOnly(side), nullptr);
+        EXPECT_NE(side.TakeRequest(Name(0)), nullptr);
         peer.Tell("waiting");
         peer.Await("done");
       },

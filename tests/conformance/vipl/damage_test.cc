@@ -213,11 +213,7 @@ void HearStranger(const std::function<std::string(const Target&)>& bytes,
         side.Receive(0);
         peer.Send(Target{reinterpret_cast<VIP_UINT64>(target.data()), target.handle()});
         const uint16_t port = Port(0);
-        NetAddress local = side.nic.Address(std::string(6, '\0') + Big(port, 2));
-        VIP_CONN_HANDLE connection;
-        ASSERT_EQ(VipConnectWait(side.nic.handle, local.get(), kLong, side.requester.get(),
-                                 &side.peer, &connection),
-                  VIP_SUCCESS);
+        const VIP_CONN_HANDLE connection = side.TakeRequest(std::string(6, '\0') + Big(port, 2));
         ASSERT_EQ(VipConnectAccept(connection, side.vi), VIP_SUCCESS);
         EXPECT_EQ(ErrorsUntilTheEnd(side, errors), expected);
         EXPECT_EQ(side.DrainFlushed(), 1);

@@ -446,11 +446,7 @@ TEST(ConnectPeer, C030_ConnectionHandleUsedTwice) {
     ASSERT_EQ(Await(d), VIP_SUCCESS);
     VIP_RETURN asked = VIP_TIMEOUT;
     std::thread client([&] { asked = a.Connect(5); });
-    NetAddress local = b.nic.Address(Name(5));
-    VIP_CONN_HANDLE connection = nullptr;
-    ASSERT_EQ(
-        VipConnectWait(b.nic.handle, local.get(), kLong, b.requester.get(), &b.peer, &connection),
-        VIP_SUCCESS);
+    const VIP_CONN_HANDLE connection = b.TakeRequest(Name(5));
     EXPECT_EQ(VipConnectAccept(connection, d.vi), VIP_INVALID_STATE) << "connected to its peer";
     EXPECT_EQ(VipConnectPeerDone(d.vi, &d.peer), VIP_SUCCESS) << "and still is";
     EXPECT_EQ(VipConnectAccept(connection, b.vi), VIP_SUCCESS);

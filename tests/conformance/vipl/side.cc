@@ -137,11 +137,17 @@ VIP_VI_ATTRIBUTES Side::QueryVi() const {
   return attributes;
 }
 
-void Side::Accept(int n) {
-  NetAddress local = nic.Address(Name(n));
+VIP_CONN_HANDLE Side::TakeRequest(const std::string& name) {
+  NetAddress local = nic.Address(name);
   VIP_CONN_HANDLE connection = nullptr;
-  ASSERT_EQ(VipConnectWait(nic.handle, local.get(), kLong, requester.get(), &peer, &connection),
+  EXPECT_EQ(VipConnectWait(nic.handle, local.get(), kLong, requester.get(), &peer, &connection),
             VIP_SUCCESS);
+  return connection;
+}
+
+void Side::Accept(int n) {
+  const VIP_CONN_HANDLE connection = TakeRequest(Name(n));
+  ASSERT_NE(connection, nullptr);
   ASSERT_EQ(VipConnectAccept(connection, vi), VIP_SUCCESS);
 }
 

@@ -88,6 +88,8 @@ struct Side {
   VIP_VI_STATE State() const;
   VIP_VI_ATTRIBUTES QueryVi() const;
 
+  // Waits for a request for `name`, and leaves it undecided.
+  VIP_CONN_HANDLE TakeRequest(const std::string& name);
   // Waits for a request on Name(n) and accepts it.
   void Accept(int n = 0);
   // Repeats the request until somebody waits on Name(n), as programs do.
