@@ -1,5 +1,9 @@
-/* One program that uses VIPL and uDAPL 1.2. */
+/* One program that uses VIPL and uDAPL, in the version that VIADUCT_TEST_DAT names: 12 or 20. */
+#if VIADUCT_TEST_DAT == 12
 #include <dat/udat.h>
+#elif VIADUCT_TEST_DAT == 20
+#include <dat2/udat.h>
+#endif
 #include <vipl.h>
 
 #if defined(__cplusplus)
