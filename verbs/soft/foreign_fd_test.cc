@@ -1,7 +1,6 @@
 #include "verbs/soft/foreign_fd.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 #include "verbs/base/fd.h"
 #include "verbs/base/fd_table.h"
 #include "verbs/soft/rendezvous.h"
+#include "verbs/soft/testing_hang_up.h"
 #include "verbs/soft/testing_slow_close.h"
 
 namespace viaduct::verbs {
@@ -49,11 +49,6 @@ bool Comes(const std::function<bool()>& state) {
 }
 
 bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
-
-bool HearsTheEnd(int socket) {
-  pollfd entry = {socket, POLLIN, 0};
-  return poll(&entry, 1, 10'000) == 1 && (entry.revents & POLLHUP) != 0;
-}
 
 struct Pair {
   Pair() {

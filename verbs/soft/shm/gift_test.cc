@@ -1,6 +1,5 @@
 // Descriptors that others send to a listening name, and that take long to close, hold up no thread
 // of ours.
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -16,15 +15,11 @@
 #include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shm/message.h"
 #include "verbs/soft/shm/testing_node.h"
+#include "verbs/soft/testing_hang_up.h"
 #include "verbs/soft/testing_slow_close.h"
 
 namespace viaduct::verbs::shm {
 namespace {
-
-bool HearsTheEnd(int socket) {
-  pollfd entry = {socket, POLLIN, 0};
-  return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0;
-}
 
 class GiftTest : public testing::Test {
  protected:

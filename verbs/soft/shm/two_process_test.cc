@@ -31,6 +31,7 @@
 #include "verbs/soft/shm/message.h"
 #include "verbs/soft/shm/message_format.h"
 #include "verbs/soft/shm/testing_node.h"
+#include "verbs/soft/testing_hang_up.h"
 
 namespace viaduct::verbs::shm {
 namespace {
@@ -431,11 +432,6 @@ ChannelFd OpenPair(uint16_t port) {
   return *std::move(socket);
 }
 
-bool HearsTheEnd(const ChannelFd& pair) {
-  pollfd entry = {pair.get(), POLLIN, 0};
-  return poll(&entry, 1, 20'000) == 1 && (entry.revents & POLLHUP) != 0;
-}
-
 // Otherwise a process that finds its next listener might ask over a pair that has been left.
 TEST(TwoProcessTest, WhoLeavesHangsUpOnAllBeforeItWaitsForItsOwnThreads) {
   ChildProcess leaving([](ChildProcess& parent) {
@@ -464,7 +460,7 @@ TEST(TwoProcessTest, WhoLeavesHangsUpOnAllBeforeItWaitsForItsOwnThreads) {
     const ChannelFd pairs[] = {OpenPair(port), OpenPair(port)};
     if (!pairs[0].valid() || !pairs[1].valid()) return 1;
     leaving.PutValue(0);
-    const bool heard = HearsTheEnd(pairs[0]) && HearsTheEnd(pairs[1]);
+    const bool heard = HearsTheEnd(pairs[0].get()) && HearsTheEnd(pairs[1].get());
     leaving.PutValue(0);
     return heard ? 0 : 1;
   });
