@@ -24,23 +24,12 @@
 #include "gtest/gtest.h"
 #include "verbs/base/call_filter.h"
 #include "verbs/base/control_thread.h"
+#include "verbs/base/testing_child.h"
 
 namespace viaduct::verbs {
 namespace {
 
 constexpr Nanos kHour = 3'600'000'000'000;
-
-// Runs `body` in a forked child and returns its exit code, or -1 if it did not end by itself.
-int InChild(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
-    _exit(body());
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 int CountDescriptorsOfKind(const char* kind) {
   int count = 0;

@@ -1,9 +1,7 @@
 #include "verbs/base/per_process.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "gtest/gtest.h"
+#include "verbs/base/testing_child.h"
 
 namespace viaduct::verbs {
 namespace {
@@ -15,15 +13,6 @@ struct Once {
   void InForkChild() { heard += number; }
   const int number;
 };
-
-template <typename Body>
-int InChild(const Body& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = -1;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
 
 TEST(PerProcess, AChildMakesItsOwnAndItsParentsHearsOfIt) {
   Once& own = PerProcess<Once>::Get(1);
