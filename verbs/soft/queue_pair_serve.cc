@@ -69,6 +69,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool SoftQueuePair::Poll(Link& link,
   // Only sends complete in the queue that is polled: the home's lock is tried if something arrived.
   if (!link.Arrived() || !home_.lock().TryLock()) return false;
   const absl::Cleanup unlock = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS { home_.lock().Unlock(); };
+  // Whoever held the lock may have met what ends the pair: it is not to be met a second time.
+  if (failing_.load(std::memory_order_relaxed)) return false;
   return PollLink(link, budget);
 }
 
