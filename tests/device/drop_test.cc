@@ -42,13 +42,15 @@ TEST_F(DropTest, NoReceiveDropsAndReports) {
 TEST_F(DropTest, UnderDropAMessageThatIsTooLongFailsItsReceiveOnly) {
   End& from = NewEnd(a(), Dropping());
   End& to = NewEnd(b(), Dropping());
-  Connect(from, to);
+  ConnectWithImmediate(from, to);
   for (size_t size : {9, 57, 5000, 60000}) {
     ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
     ASSERT_EQ(to.Receive(2, 0, 8), PostResult::kOk);
-    ASSERT_EQ(from.Send(3, 0, size), PostResult::kOk);
+    ASSERT_EQ(from.Send(3, 0, size, kImmediate, 7), PostResult::kOk);
     ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
-    Expect(to.receives(), 1, Status::kLocalLength);
+    const Completion failed = Expect(to.receives(), 1, Status::kLocalLength);
+    EXPECT_EQ(failed.length, 0u);
+    EXPECT_FALSE(failed.has_immediate);
     EXPECT_EQ(Expect(to.receives(), 2).length, 8u);
     Expect(from.sends(), 3);
     Expect(from.sends(), 4);

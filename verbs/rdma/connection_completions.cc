@@ -20,6 +20,12 @@ namespace {
 // The peer has ended the connection, or an error has.
 bool IsOver(ibv_qp_state state) { return state != IBV_QPS_RTS && state != IBV_QPS_UNKNOWN; }
 
+// A receive that fails has neither length nor immediate data, but for the value of a write.
+void ForgetWhatCame(WorkRecord* record) {
+  record->length = 0;
+  if (record->opcode != Opcode::kReceiveWrite) record->has_immediate = record->solicited = false;
+}
+
 }  // namespace
 
 void Connection::Complete(Direction direction, const ibv_wc& completion) {
@@ -78,6 +84,7 @@ void Connection::Take(Direction direction, WorkQueue& queue, const ibv_wc& compl
     }
     record->status = record->VerdictOr(record->status);  // an empty message meets no memory
     if (record->status != Status::kSuccess) {
+      ForgetWhatCame(record);
       queue.Set(WorkQueue::kOver);
       Break();
     }
@@ -103,7 +110,7 @@ bool Connection::TakeFrame(std::span<const uint8_t, kFrameBytes> frame, uint32_t
   if (write) record->opcode = Opcode::kReceiveWrite;
   record->length = write ? parsed->length : bytes - static_cast<uint32_t>(kFrameBytes);
   record->has_immediate = parsed->has_immediate();
-  record->immediate = parsed->immediate;
+  if (record->has_immediate) record->immediate = parsed->immediate;
   return true;
 }
 
@@ -165,7 +172,9 @@ bool Connection::NeedsBounce(const WorkRecord& record, const Segment* segments) 
   return count > max_segments(kReceives);
 }
 
-// A receive itself fails either by its memory or by its length; a check of the memory tells which.
+// A receive itself fails either by its memory or by its length. Drivers do not agree on the status,
+// so a check of the memory tells which, unless the device speaks of the length: then the message
+// was longer than a receive that may reach past its region.
 Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
   if (record.verdict() != Status::kSuccess) return record.verdict();
   const Segment* const segments = queue.SegmentsOf(record);
@@ -173,9 +182,10 @@ Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Stat
     return Status::kLocalProtection;  // as for a send for which there is no memory
   }
   for (uint16_t i = 0; i < record.segments; ++i) {
+    const uint32_t length = status == Status::kLocalLength ? 1 : segments[i].length;
     if (segments[i].length != 0 &&
-        memory_->Resolve(*options().domain, segments[i].key, segments[i].address,
-                         segments[i].length, kLocalWrite) == nullptr) {
+        memory_->Resolve(*options().domain, segments[i].key, segments[i].address, length,
+                         kLocalWrite) == nullptr) {
       return Status::kLocalProtection;
     }
   }
@@ -248,9 +258,8 @@ Status Connection::Walk(const WorkRecord& record, const Segment* segments, uint3
   for (uint16_t i = 0; i < record.segments && at != length; ++i) {
     const uint32_t piece = std::min(length - at, segments[i].length);
     if (piece == 0) continue;
-    // The whole segment must be there, as a device demands it.
-    unsigned char* const memory = memory_->Resolve(
-        *options().domain, segments[i].key, segments[i].address, segments[i].length, kLocalWrite);
+    unsigned char* const memory = memory_->Resolve(*options().domain, segments[i].key,
+                                                   segments[i].address, piece, kLocalWrite);
     if (memory == nullptr) return Status::kLocalProtection;
     copy(memory, at, piece);
     at += piece;
@@ -278,8 +287,9 @@ void Connection::ReceiveBounced(WorkQueue& queue,
   const uint32_t slot = next_bounce_++ % static_cast<uint32_t>(bounces_.size());
   if (completion.status != IBV_WC_SUCCESS) return;
   if (WorkRecord* const record = queue.OldestOpen(); record != nullptr) {
-    const Status status = CopyBounced(queue, *record, slot, completion);
-    queue.Done(*record, record->VerdictOr(status));
+    const Status status = record->VerdictOr(CopyBounced(queue, *record, slot, completion));
+    if (status != Status::kSuccess) ForgetWhatCame(record);
+    queue.Done(*record, status);
     if (queue.HasNews()) options().queues[kReceives]->List(kReceives, queue);
   } else {
     dropped_.fetch_add(1);
@@ -297,10 +307,7 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
     const std::span<const uint8_t, kFrameBytes> frame = frames_[kReceives].At(slot);
     if (framing() == Framing::kUnframed) {
       // It may fill the slot and all of the bounce, which cannot hold that much.
-      if (bytes > bounces_[slot].memory.size) {
-        record.length = 0;
-        return Status::kLocalLength;
-      }
+      if (bytes > bounces_[slot].memory.size) return Status::kLocalLength;
       const uint32_t lead = std::min(bytes, static_cast<uint32_t>(kFrameBytes));
       std::memmove(message + lead, message, bytes - lead);
       std::copy_n(frame.data(), lead, message);
@@ -315,10 +322,7 @@ Status Connection::CopyBounced(WorkQueue& queue, WorkRecord& record, uint32_t sl
   const Segment* const segments = queue.SegmentsOf(record);
   uint64_t room = 0;
   for (uint16_t i = 0; i < record.segments; ++i) room += segments[i].length;
-  const Status status =
-      room < bytes ? Status::kLocalLength : Scatter(record, segments, message, bytes);
-  if (status != Status::kSuccess) record.length = 0;
-  return status;
+  return room < bytes ? Status::kLocalLength : Scatter(record, segments, message, bytes);
 }
 
 bool Connection::CompleteShared(const SharedReceive& receive, const ibv_wc& completion) {
