@@ -79,6 +79,13 @@ class ProtectionTest : public DeviceTest {
   std::vector<std::unique_ptr<MemoryWindow>> windows_;
 };
 
+TEST_F(ProtectionTest, NoMemoryGoesOnBehindTheLastAddress) {
+  const std::unique_ptr<ProtectionDomain> domain = *a().CreateDomain(/*wildcard=*/false);
+  void* const last_page = reinterpret_cast<void*>(~uintptr_t{4095});
+  const auto region = a().Register(*domain, last_page, 2 * 4096, kLocalRead);
+  EXPECT_TRUE(absl::IsInvalidArgument(region.status())) << region.status();
+}
+
 TEST_F(ProtectionTest, ByAKeyThatIsNobodys) {
   ExpectBothKept([](End& to) { return Target{to.Address(0), to.region().key() ^ 0x00550000}; });
 }

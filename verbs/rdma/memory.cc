@@ -59,6 +59,9 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
   if (base == AddressBase::kZero && !domain->takes_offsets) {
     return absl::ResourceExhaustedError("no addresses that count from 0 here");
   }
+  // The kernel's answer to this depends on its limits.
+  const auto start = reinterpret_cast<uintptr_t>(address);
+  if (start + length < start) return absl::InvalidArgumentError("no such memory");
   std::unique_ptr<Region> region(new Region(*this, address, length, base));
   region->access_ = access;
   const uint64_t from = base == AddressBase::kZero ? 0 : reinterpret_cast<uint64_t>(address);
