@@ -57,7 +57,14 @@ VIP_RETURN Vi::AwaitOutcome() {
   core::Event event;
   // The outcome always comes: a request has its deadline, an accept the device's patience.
   const core::Error error = connect_events_->Wait(verbs::Deadline::Infinite(), {}, &event, nullptr);
-  return error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
+  const VIP_RETURN result = error.ok() ? compat::ResultOf(event.type) : compat::ResultOf(error);
+  // [MAN] "any pending receive descriptors are marked as flushed"
+  if (result == VIP_NOT_REACHABLE) MarkFlushed();
+  return result;
+}
+
+void Vi::MarkFlushed() {
+  for (WorkQueue* queue : {&sends_, &receives_}) queue->dispatcher()->Harvest();
 }
 
 VIP_RETURN Vi::Connect(core::ConnectionHeader header, core::ConnectParameters parameters,
@@ -98,9 +105,7 @@ VIP_RETURN Vi::Accept(VIP_CONN_HANDLE handle) {
 
 VIP_RETURN Vi::Disconnect() {
   const VIP_RETURN result = EndConnection();
-  // Everything that was posted must be marked as flushed when the call returns: the program may
-  // take its memory back.
-  for (WorkQueue* queue : {&sends_, &receives_}) queue->dispatcher()->Harvest();
+  MarkFlushed();
   return result;
 }
 

@@ -108,6 +108,9 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   void FreeParts();
   // Sleeps until the attempt that this thread began is decided.
   VIP_RETURN AwaitOutcome();
+  // Marks what is flushed already, also where it goes to completion queues: a program may look at
+  // its descriptors, or take their memory back, as soon as the call that flushed them returns.
+  void MarkFlushed();
   Turn TakeTurn(Turns::Use use);
   // VipDestroyVi or VipCloseNic has ended the endpoint.
   bool HasEnded() const;
@@ -123,6 +126,8 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   // Takes the VI to Idle, with everything flushed.
   VIP_RETURN EndConnection();
   VIP_RETURN AwaitPeer(VIP_VI_ATTRIBUTES* peer);
+  // As PeerOutcome, which marks what the outcome has flushed.
+  VIP_RETURN TakePeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(peer_lock_);
 

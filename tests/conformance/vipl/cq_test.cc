@@ -281,6 +281,37 @@ TEST(VipDisconnect, C31_MarksWhatGoesToCompletionQueues) {
   });
 }
 
+TEST(VipConnectRequest, C15_MarksWhatGoesToCompletionQueues) {
+  if (!HasOwnNetwork()) GTEST_SKIP() << "needs a network where an address is unreachable";
+  if (Wire() == "shm") GTEST_SKIP() << "the wire stays on its host";
+  RunAlone([] {
+    Side side;
+    VIP_CQ_HANDLE cq = nullptr;
+    ASSERT_EQ(VipCreateCQ(side.nic.handle, 16, &cq), VIP_SUCCESS);
+    VIP_VI_ATTRIBUTES attributes = Attributes();
+    VIP_VI_HANDLE vi = nullptr;
+    ASSERT_EQ(VipCreateVi(side.nic.handle, &attributes, nullptr, cq, &vi), VIP_SUCCESS);
+    const VIP_UINT8 nowhere[6] = {192, 0, 2, 1, 0, 0};
+    NetAddress local = side.nic.Address("client");
+    NetAddress remote(nowhere, sizeof nowhere, Name(0));
+    for (int round = 0; round < 20; ++round) {
+      VIP_DESCRIPTOR* const posted = side.memory.Fill(0, 0, 8);
+      ASSERT_EQ(VipPostRecv(vi, posted, side.memory.handle()), VIP_SUCCESS);
+      ASSERT_EQ(::VipConnectRequest(vi, local.get(), remote.get(), kLong, &side.peer),
+                VIP_NOT_REACHABLE);
+      ASSERT_EQ(posted->CS.Status & (VIP_STATUS_DONE | VIP_STATUS_ERROR_MASK),
+                static_cast<VIP_UINT32>(VIP_STATUS_DONE | VIP_STATUS_DESC_FLUSHED_ERROR))
+          << round;
+      VIP_VI_HANDLE from = nullptr;
+      VIP_BOOLEAN receive = VIP_FALSE;
+      EXPECT_EQ(VipCQDone(cq, &from, &receive), VIP_SUCCESS);
+      VIP_DESCRIPTOR* done = nullptr;
+      EXPECT_EQ(VipRecvDone(vi, &done), VIP_DESCRIPTOR_ERROR);
+      ASSERT_EQ(::VipDisconnect(vi), VIP_SUCCESS);
+    }
+  });
+}
+
 TEST(Cq, C84_ResizeKeepsEntries) {
   RunAlone([] {
     Hub hub(1);
