@@ -155,6 +155,7 @@ DAT_RETURN FreeDispatcher(DAT_EVD_HANDLE evd_handle) {
 
 DAT_IA_HANDLE RegistrysHandle(DAT_IA_HANDLE adapter) {
   DAT_IA_HANDLE shown = DAT_HANDLE_NULL;
+  if (dats_get_ia_handle == nullptr) return adapter;  // that registry has no such function
   return dats_get_ia_handle(adapter, &shown) == DAT_SUCCESS ? shown : adapter;
 }
 
