@@ -168,6 +168,21 @@ TEST_F(AskedTest, ReadDepthsAreNotCrossed) {
   EXPECT_FALSE(rdma_mock::AskedCrossedReads());
 }
 
+// libsiw does not look where verbs has the key.
+TEST_F(AskedTest, ASendNamesTheWindowThatItEnds) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  ASSERT_EQ(to.Receive(1, 0, 8), PostResult::kOk);
+  const Segment segment = from.At(0, 8);
+  SendRequest request;
+  request.opcode = Opcode::kSendInvalidate;
+  request.segments = absl::MakeConstSpan(&segment, 1);
+  request.remote_key = 0x123456;
+  ASSERT_EQ(from.pair().PostSend(request), PostResult::kOk);
+  EXPECT_EQ(rdma_mock::AskedInvalidated(), 0x123456u);
+}
+
 // siw gives a pair as many as the acceptor says, and with none no read would pass.
 TEST_F(AskedTest, ReadDepthsThatAreNotTold) {
   rdma_mock::TellNoReads(true);

@@ -28,6 +28,8 @@ int AskedRead() { return asked.read; }
 
 int AskedReadSegments() { return asked.read_segments; }
 
+uint32_t AskedInvalidated() { return asked.invalidated; }
+
 int AskedReadsIn() { return asked.reads_in; }
 
 int AskedReadsOut() { return asked.reads_out; }

@@ -19,6 +19,9 @@ int AskedDelay();
 int AskedRead();
 int AskedReadSegments();
 
+// The key of the window that the last send was to end.
+uint32_t AskedInvalidated();
+
 // From the last accept: how many reads the peer may have in flight, and how many this end may have.
 int AskedReadsIn();
 int AskedReadsOut();

@@ -373,6 +373,7 @@ struct Asked {
   std::atomic<int> inline_segments{0};
   std::atomic<uint64_t> inline_address{0};
   std::atomic<bool> fenced_bind{false};
+  std::atomic<uint32_t> invalidated{0};
   std::atomic<bool> stale_segment{false};
   std::atomic<int> completion_queues{0};
   std::atomic<int> empty_writes{0};

@@ -202,9 +202,10 @@ void Perform(QueuePair& pair, const ibv_send_wr& work)
   } else if (work.opcode == IBV_WR_SEND || work.opcode == IBV_WR_SEND_WITH_IMM) {
     status = Receive(*pair.peer, work, false, bytes);
   } else if (work.opcode == IBV_WR_SEND_WITH_INV) {
-    status = Remote().Close(*pair.peer, work.invalidate_rkey)
-                 ? Receive(*pair.peer, work, false, bytes)
-                 : Refused(pair);
+    const uint32_t key = IsSiw() ? work.wr.rdma.rkey : work.invalidate_rkey;  // as libsiw
+    asked.invalidated = key;
+    status =
+        Remote().Close(*pair.peer, key) ? Receive(*pair.peer, work, false, bytes) : Refused(pair);
   } else if (work.opcode == IBV_WR_RDMA_READ) {
     asked.read = static_cast<int>(bytes);
     asked.read_segments = work.num_sge;

@@ -229,7 +229,10 @@ ibv_send_wr RdmaQueuePair::WorkOf(const SendRequest& request, bool immediate) {
   if ((request.flags & kFence) != 0 && may_fence) work.send_flags |= IBV_SEND_FENCE;
   if ((request.flags & kSolicited) != 0) work.send_flags |= IBV_SEND_SOLICITED;
   if (immediate) work.imm_data = request.immediate;  // in the host's order of bytes: see README.md
-  if (request.opcode == Opcode::kSendInvalidate) work.invalidate_rkey = request.remote_key;
+  if (request.opcode == Opcode::kSendInvalidate) {
+    work.wr.rdma.rkey = request.remote_key;  // libsiw takes it from here
+    work.invalidate_rkey = request.remote_key;
+  }
   if (request.opcode == Opcode::kWrite || reads) {
     work.wr.rdma.remote_addr = request.remote_address;
     work.wr.rdma.rkey = request.remote_key;
