@@ -422,6 +422,37 @@ TEST_F(MishapsTest, NoWindowTakesTheKeyOfARegionThatWasChanged) {
   }
 }
 
+// libmlx5 refuses a bind of more than 2 GiB, which would end the connection.
+TEST_F(MishapsTest, AWindowMayBeLongerThanTheDevicesWindows) {
+  constexpr size_t kLong = size_t{3} << 30;
+  void* const memory = mmap(nullptr, kLong, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  End& end = NewEnd(a());
+  End& other = NewEnd(b());
+  Connect(end, other);
+  {
+    auto region = a().Register(end.domain(), memory, kLong, kAllAccess);
+    ASSERT_TRUE(region.ok()) << region.status();
+    for (WindowScope scope : {WindowScope::kDomain, WindowScope::kQueuePair}) {
+      auto window = a().CreateWindow(end.domain(), scope);
+      ASSERT_TRUE(window.ok());
+      Key key = 0;
+      const PostResult posted =
+          end.pair().PostBind(BindOf(1, **window, **region, memory, kLong), &key);
+      if (rdma_mock::IsMlx5() && scope == WindowScope::kQueuePair) {
+        EXPECT_EQ(posted, PostResult::kNoKey);  // a registration would be for all pairs
+      } else {
+        ASSERT_EQ(posted, PostResult::kOk);
+        EXPECT_NE(key, 0u);
+        Expect(end.sends(), 1);
+      }
+      EXPECT_FALSE(end.pair().Ended());
+    }
+  }
+  munmap(memory, kLong);
+}
+
 // A registration in its place would be valid on every pair, and the peer could not end it.
 TEST_F(MishapsTest, AWindowOfOnePairIsTheDevicesOrNone) {
   if (!a().attributes().pair_windows) GTEST_SKIP() << "windows are registrations";

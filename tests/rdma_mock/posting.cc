@@ -127,6 +127,8 @@ bool IsOver(QueuePair& pair) {
   return pair.peer == nullptr;
 }
 
+constexpr uint64_t kMlx5LongestWindow = uint64_t{1} << 31;
+
 // Whether the bind is valid as its poster sees the window: the keys count up.
 bool Bound(const ibv_send_wr& work) {
   const ibv_mw& window = *work.bind_mw.mw;
@@ -255,6 +257,11 @@ void CallDriver(const ibv_context& context) {
 int PostSend(ibv_qp* handle, ibv_send_wr* work, ibv_send_wr** bad) {
   QueuePair& pair = *static_cast<QueuePair*>(handle);
   SpinLockHolder guard(&pair.post_lock);
+  if (IsMlx5() && work->opcode == IBV_WR_BIND_MW &&
+      work->bind_mw.bind_info.length > kMlx5LongestWindow) [[unlikely]] {
+    *bad = work;
+    return EOPNOTSUPP;  // as libmlx5
+  }
   if (pair.peer == nullptr && mishaps.swallow) [[unlikely]]
     return 0;
   if (pair.peer == nullptr && mishaps.refusing) [[unlikely]] {

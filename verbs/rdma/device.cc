@@ -245,12 +245,16 @@ bool Device::answers_late() const {
 }
 
 // iWARP: a read's sink would have to be the window itself, and no driver that has windows was at
-// hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window.
+// hand to try it. rxe (Linux 6.1) checks the bounds of the region and not of the window. libmlx5
+// (rdma-core 44) refuses a bind of more than 2 GiB, and libhns overlooks that it counts from 0.
 DeviceWindows Device::windows() const {
   const std::string wanted = ChoiceSetting(SettingId::kWindows);
   if (iwarp() || wanted == "regions") return {};
   if (wanted == "auto" && limits_.vendor_id == kRxeVendor) return {};
-  return own_windows_;
+  DeviceWindows windows = own_windows_;
+  if (limits_.vendor_id == kMellanoxVendor) windows.longest = uint64_t{1} << 31;
+  windows.from_zero = limits_.vendor_id != kHisiliconVendor;
+  return windows;
 }
 
 void Device::ReadConnections() {

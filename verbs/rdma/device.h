@@ -11,6 +11,7 @@
 #include <bitset>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -76,6 +77,9 @@ class QpHandler {
 struct DeviceWindows {
   bool of_domain = false;
   bool of_pair = false;
+  // What the device's library refuses, or does not hear.
+  uint64_t longest = std::numeric_limits<uint64_t>::max();
+  bool from_zero = true;  // those of a pair
 };
 
 // Segments of a request that every device takes. Where there are more, the request goes through

@@ -107,8 +107,13 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     return BindStep::kRefused;
   }
   if (FitsDevice(window, *region, domain, request)) {
-    ibv_mw* const handle = ibv_alloc_mw(
-        domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+    ibv_mw* handle = nullptr;
+    errno = EOPNOTSUPP;
+    if (request.length <= domain.windows.longest &&
+        (request.base == AddressBase::kVirtual || domain.windows.from_zero)) {
+      handle = ibv_alloc_mw(
+          domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
+    }
     if (handle != nullptr) {
       std::shared_ptr<ibv_mw> kept(handle,
                                    [domain = window.domain_](ibv_mw* it) { ibv_dealloc_mw(it); });
