@@ -29,10 +29,12 @@ constexpr int TcpsReset(Manager manager) {
   return manager == Manager::kSiw ? -ECONNREFUSED : -ECONNRESET;
 }
 
-// An adapter's own TCP found no neighbour (cxgb4), no answer (qedr) or no memory.
+// An adapter's own TCP found no neighbour (cxgb4), no answer (qedr), no memory, or another
+// connection of the port (cxgb4).
 constexpr bool IsOfAdaptersTcp(int status, Manager manager) {
-  return manager == Manager::kIwarp && (status == -EHOSTUNREACH || status == -ENETUNREACH ||
-                                        status == -EBUSY || status == -ENOMEM);
+  return manager == Manager::kIwarp &&
+         (status == -EHOSTUNREACH || status == -ENETUNREACH || status == -EBUSY ||
+          status == -ENOMEM || status == -EADDRINUSE);
 }
 
 // The peer has answered, but what follows failed on this side with this errno.
@@ -150,6 +152,9 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
 bool IsStale(rdma_cm_event_type event, int status, Manager manager) {
   if (manager == Manager::kInfiniband) {
     return event == RDMA_CM_EVENT_REJECTED && status == kStaleConnection;
+  }
+  if (event == RDMA_CM_EVENT_CONNECT_ERROR) {
+    return manager == Manager::kIwarp && status == -EADDRINUSE;
   }
   return event == RDMA_CM_EVENT_ADDR_ERROR && (status == -EADDRINUSE || status == -EADDRNOTAVAIL);
 }

@@ -32,7 +32,7 @@ ConnectOutcome OutcomeOf(rdma_cm_event_type event, int status, Manager manager, 
 // An earlier connection is in the way, which an attempt with another id avoids. InfiniBand: the
 // peer still has a connection of a pair with this number, whose owner has died unnoticed, and
 // forgets it now. iWARP: a TCP connection has the source port, which rdma_cm chooses without asking
-// TCP.
+// TCP, the host's or the adapter's own.
 bool IsStale(rdma_cm_event_type event, int status, Manager manager);
 // The peer's program has rejected the request, or the kernel in its name. If this side already has
 // a connection, the peer has ended its accept before it heard of that.

@@ -49,6 +49,11 @@ TEST(ErrorsTest, TcpTellsOfAnEarlierConnectionOfThePort) {
     EXPECT_TRUE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -EADDRNOTAVAIL, manager));
     EXPECT_TRUE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -EADDRINUSE, manager));
     EXPECT_FALSE(IsStale(RDMA_CM_EVENT_ADDR_ERROR, -ECONNREFUSED, manager));
+    // cxgb4: status2errno of CPL_ERR_CONN_EXIST.
+    const bool adapters = manager == kIwarp;
+    EXPECT_EQ(IsStale(RDMA_CM_EVENT_CONNECT_ERROR, -EADDRINUSE, manager), adapters);
+    EXPECT_EQ(HeardWith(RDMA_CM_EVENT_CONNECT_ERROR, -EADDRINUSE, manager), !adapters);
+    EXPECT_FALSE(IsStale(RDMA_CM_EVENT_CONNECT_ERROR, -EPROTO, manager));
   }
 }
 
