@@ -63,6 +63,10 @@ Served* Find(const std::string& name, bool thread_safe) ABSL_EXCLUSIVE_LOCKS_REQ
   return nullptr;
 }
 
+// The table of all objects except adapters, to which new handles point from then on. Throws
+// std::bad_alloc; the next call tries again.
+const DAT_PROVIDER* MakeCommonTable();
+
 // The registry passes only a name, so each kind of entry has a function of its own.
 template <bool kThreadSafe>
 DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
@@ -78,6 +82,8 @@ DAT_RETURN Open(const DAT_NAME_PTR ia_name, DAT_COUNT async_evd_min_qlen,
       served = Find(ia_name, kThreadSafe);
     }
     if (served == nullptr) return Failure(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+    // Not by Init, whose failure a registry does not hear of and which it does not call again.
+    (void)verbs::MadeOnce<&MakeCommonTable>();
     const DAT_RETURN result =
         OpenOnEngine(served->entry, async_evd_min_qlen, async_evd_handle, ia_handle);
     // When it closes an adapter, the registry looks for the name in the adapter's table.
@@ -123,8 +129,6 @@ void SetTable(const char* name, bool thread_safe, DAT_PROVIDER* table) {
   TakeOfedWays(table);
 }
 
-// Makes the table of all objects except adapters, to which new handles point from then on. Throws
-// std::bad_alloc; the next call tries again.
 const DAT_PROVIDER* MakeCommonTable() {
   auto made = std::make_unique<DAT_PROVIDER>();
   SetTable("viaduct", false, made.get());
@@ -145,7 +149,6 @@ void Init(const DAT_PROVIDER_INFO& info, const char* parameters) {
   if (dat_registry_add_provider == nullptr) {
     return LogError("no registry (libdat2.so.2) among the symbols of this process");
   }
-  (void)verbs::MadeOnce<&MakeCommonTable>();
   const bool thread_safe = info.is_thread_safe != DAT_FALSE;
   Served* served;
   {

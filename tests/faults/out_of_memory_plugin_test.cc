@@ -1,4 +1,8 @@
 // The engine under somebody else's registry, where memory ends.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -37,6 +41,33 @@ TEST(OutOfMemoryUnderARegistry, AFailedDatRspCreateLeavesNoPoint) {
     EXPECT_GT(n, 3) << "the library allocates elsewhere";
     // Nothing of them is left.
     EXPECT_EQ(table->evd_free_func(evd), DAT_SUCCESS);
+    EXPECT_EQ(table->ia_close_func(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+  });
+}
+
+// A registry announces an adapter once, and does not hear that there was no memory for it.
+TEST(OutOfMemoryUnderARegistry, AnAdapterOpensWhenThereIsRoomForItsHandles) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer needs address space itself";
+#endif
+  RunAlone([] {
+    long pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    constexpr rlim_t kLittle = 8 << 20;
+    rlimit limit;
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = static_cast<rlim_t>(pages * sysconf(_SC_PAGESIZE)) + kLittle;
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    const DAT_PROVIDER* const table = ServeAdapter("plug", "lo");
+    ASSERT_NE(table, nullptr);
+    DAT_IA_HANDLE ia, shown;
+    DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+    EXPECT_EQ(DAT_GET_TYPE(OpenAdapter("plug", &async, &ia, &shown)),
+              DAT_UINT32{DAT_INSUFFICIENT_RESOURCES});
+    limit.rlim_cur = before;
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    ASSERT_EQ(OpenAdapter("plug", &async, &ia, &shown), DAT_SUCCESS);
     EXPECT_EQ(table->ia_close_func(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
   });
 }
