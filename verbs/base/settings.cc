@@ -32,8 +32,7 @@ constexpr Setting kSettings[] = {
      "hosts that talk to each other."},
     {"VIADUCT_PORT_COUNT", SettingType::kNumber, "4536", "", 16, 64512,
      "How many such ports there are. They end at 65535 at the latest, so more than the default "
-     "need "
-     "a lower VIADUCT_PORT_BASE, too."},
+     "need a lower VIADUCT_PORT_BASE, too."},
     {"VIADUCT_GRACE_MS", SettingType::kNumber, "250", "", 0, 60000,
      "How long VipConnectRequest repeats a request that nobody waits for, in milliseconds."},
     {"VIADUCT_DAT_GRACE_MS", SettingType::kNumber, "200", "", 0, 60000,
