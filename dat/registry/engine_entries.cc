@@ -99,7 +99,9 @@ core::Error PlaceOf(const Entry& entry, Place* place) {
     const std::string interface = InterfaceOfRdmaDevice(word, port);
     if (!interface.empty()) found = verbs::InterfaceAddress(*interfaces, interface);
   }
-  if (!found) return core::Code::kNotFound;
+  if (!found || (!found->IsLoopback() && !verbs::HasAddress(*interfaces, *found))) {
+    return core::Code::kNotFound;
+  }
   place->address = *found;
   return core::Ok();
 }

@@ -68,12 +68,13 @@ struct Place {
 // entry. Behind a device's name the second word is the port's number; without one, or with 0, it is
 // the first port that is listed. An RDMA device that cannot be used stands for its network
 // interface. Without parameters it is the interface of the IPv4 default route, or
-// 127.0.0.1. kNotFound: nothing here has that name; kInsufficientResources: the kernel could not be
-// asked.
+// 127.0.0.1. kNotFound: nothing here has that name or address; kInsufficientResources: the kernel
+// could not be asked.
 core::Error PlaceOf(const Entry& entry, Place* place);
 
 // The line of dat.conf by which the engine serves the adapter of somebody else's entry: at the
-// place that its parameters name, or, if nothing here has that name, at the default route's.
+// place that its parameters name, or, if nothing here has that name or address, at the default
+// route's.
 std::string LineOfOurs(const Entry& entry);
 
 }  // namespace viaduct::registry

@@ -173,8 +173,10 @@ TEST(EngineEntries, OurLineIsForTheSamePlaceIfItIsHere) {
   const std::string ours = "a u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 ";
   EXPECT_EQ(LineOfOurs(MakeEntry("a", 2, 0, false, "libdaplofa.so.2", "lo 0")),
             ours + "\"lo 0\" \"\"");
-  EXPECT_EQ(LineOfOurs(MakeEntry("a", 2, 0, false, "libdaplofa.so.2", "mlx4_9 1")),
-            ours + "\"\" \"\"");
+  for (const char* absent : {"mlx4_9 1", "192.0.2.7 0"}) {
+    EXPECT_EQ(LineOfOurs(MakeEntry("a", 2, 0, false, "libdaplofa.so.2", absent)),
+              ours + "\"\" \"\"");
+  }
 }
 
 TEST(EngineEntries, PlaceIsTheParametersFirstWord) {
@@ -186,7 +188,7 @@ TEST(EngineEntries, PlaceIsTheParametersFirstWord) {
     EXPECT_EQ(place.device, verbs::kAnyDevice);
   }
   EXPECT_TRUE(PlaceOf(MakeEntry("a", 2, 0, false, "", " "), &place).ok());
-  for (const char* parameters : {"no-such-interface", "../lo", ".."}) {
+  for (const char* parameters : {"no-such-interface", "../lo", "..", "192.0.2.7", "0.0.0.0"}) {
     EXPECT_EQ(PlaceOf(MakeEntry("a", 2, 0, false, "", parameters), &place),
               core::Error(core::Code::kNotFound));
   }
