@@ -29,12 +29,6 @@ VIP_RETURN Vi::ConnectPeer(core::PeerRequest request, core::ConnectParameters pa
 }
 
 VIP_RETURN Vi::PeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
-  const VIP_RETURN result = TakePeerOutcome(wait, peer);
-  if (result == VIP_NOT_REACHABLE) MarkFlushed();
-  return result;
-}
-
-VIP_RETURN Vi::TakePeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer) {
   bool asked;
   {
     const verbs::MutexLock hold(&peer_lock_);

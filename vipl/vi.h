@@ -126,8 +126,6 @@ class Vi final : public NicChild, private core::CompletionObserver, private core
   // Takes the VI to Idle, with everything flushed.
   VIP_RETURN EndConnection();
   VIP_RETURN AwaitPeer(VIP_VI_ATTRIBUTES* peer);
-  // As PeerOutcome, which marks what the outcome has flushed.
-  VIP_RETURN TakePeerOutcome(bool wait, VIP_VI_ATTRIBUTES* peer);
   VIP_RETURN TellPeer(const core::Event& event, VIP_VI_ATTRIBUTES* peer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(peer_lock_);
 
