@@ -1,6 +1,7 @@
 #include "tests/conformance/harness/process_facts.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 
 namespace viaduct::tests {
@@ -8,7 +9,7 @@ namespace {
 
 int Entries(const char* folder) {
   DIR* directory = opendir(folder);
-  if (directory == nullptr) return -1;
+  if (directory == nullptr) return INT_MAX;
   int n = 0;
   while (const dirent* entry = readdir(directory)) {
     if (entry->d_name[0] != '.') ++n;
@@ -21,7 +22,7 @@ int Entries(const char* folder) {
 
 int OpenDescriptors() {
   const int entries = Entries("/proc/self/fd");
-  return entries < 0 ? -1 : entries - 1;  // without that of the folder itself
+  return entries == INT_MAX ? entries : entries - 1;  // without that of the folder itself
 }
 
 int Threads() { return Entries("/proc/self/task"); }

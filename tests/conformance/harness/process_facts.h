@@ -6,7 +6,7 @@
 
 namespace viaduct::tests {
 
-// -1 if they cannot be counted, which takes a descriptor.
+// INT_MAX, more than any test allows, if they cannot be counted: that takes a descriptor.
 int OpenDescriptors();
 int Threads();
 // Proportional set size of this process without files: a page shared by two counts half in each.
