@@ -7,8 +7,10 @@
 #include "compat/result.h"
 #include "dat/core/connection_header.h"
 #include "dat/core/connection_request.h"
+#include "dat/core/service_name.h"
 #include "dat/core/service_point.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/log.h"
 #include "verbs/base/settings.h"
 #include "vipl/face.h"
 #include "vipl/turn.h"
@@ -163,6 +165,17 @@ void Describe(const core::ConnectionRequest& request, const Nic& nic, VIP_NET_AD
 // After that it counts as a stranger's, whatever the caller's time-out.
 constexpr verbs::Nanos kPatience = 250 * verbs::kNanosPerMilli;
 
+// VIP_ERROR_RESOURCE has many causes.
+void LogPortTaken(const core::ServiceName& name) {
+  if (!verbs::LogEnabled(verbs::LogLevel::kWarn)) return;
+  const bool direct = name.direct_port().has_value();
+  verbs::WriteLog(verbs::LogLevel::kWarn,
+                  "VipConnectWait at " + name.ToString() +
+                      (direct ? ": something else holds that port"
+                              : ": others hold all ports that it is hashed to; there are more with "
+                                "a lower VIADUCT_PORT_BASE and a higher VIADUCT_PORT_COUNT"));
+}
+
 // Nothing feeds the dispatcher yet, so waiting on it is sleeping.
 core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
                   core::EventDispatcher& dispatcher, Ref<core::ServicePoint>* out) {
@@ -172,7 +185,10 @@ core::Error Serve(Nic& nic, const core::ServicePoint::Options& options,
         core::ServicePoint::CreatePublic(nic.adapter(), options, dispatcher, out);
     if (error.code != core::Code::kConnQualInUse) return error;
     const verbs::Nanos again = nic.adapter().DeadlineAfter(verbs::kNanosPerMilli).at();
-    if (again > end) return error;
+    if (again > end) {
+      LogPortTaken(options.name);
+      return error;
+    }
     core::Event none;
     const core::Error slept = dispatcher.Wait(verbs::Deadline::At(again), {}, &none, nullptr);
     if (slept.code != core::Code::kTimeout) return slept;

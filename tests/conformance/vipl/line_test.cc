@@ -374,8 +374,11 @@ TEST(LineAtAPort, AStrangersPortIsAnErrorOfResources) {
     NetAddress local = nic.Address(Direct()), remote;
     VIP_VI_ATTRIBUTES peer;
     VIP_CONN_HANDLE connection;
+    testing::internal::CaptureStderr();
     EXPECT_EQ(VipConnectWait(nic.handle, local.get(), kLong, remote.get(), &peer, &connection),
               VIP_ERROR_RESOURCE);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("something else holds that port"), std::string::npos) << said;
     close(socket);
   });
 }
