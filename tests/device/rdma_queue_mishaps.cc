@@ -362,6 +362,36 @@ TEST_F(MishapsTest, AFencedSendOfManySegmentsIsRefusedBehindARead) {
   Expect(to.receives(), 4, Status::kFlushed);
 }
 
+// All of the read is done, but what is before its end fills more than one look at the device.
+TEST_F(MishapsTest, AFencedSendOfManySegmentsFollowsAReadThatIsDone) {
+  constexpr int kSegments = 40;
+  EndOptions many;
+  many.max_segments = kSegments;
+  Inbox inbox(a());
+  many.shared_inbox = &inbox;
+  many.max_reads_out = 1;
+  End& busy = NewEnd(a(), many);
+  End& from = NewEnd(a(), many);
+  End& peer = NewEnd(b());
+  End& to = NewEnd(b());
+  Connect(busy, peer);
+  Connect(from, to);
+  constexpr int kWrites = 20;
+  BusyControlThread still;
+  for (int id = 1; id <= kWrites; ++id) {
+    ASSERT_EQ(busy.PostTo(Opcode::kWrite, id, 8, peer.Address(0), peer.region().key()),
+              PostResult::kOk);
+  }
+  const std::vector<Segment> list = Pieces(from, kSegments, 4, 4);
+  ASSERT_EQ(Post(Opcode::kRead, 50, from, list, to, 0), PostResult::kOk);
+  ASSERT_EQ(to.Receive(1, 0, 1000), PostResult::kOk);
+  ASSERT_EQ(Post(Opcode::kSend, 51, from, list, to, 0, kFence), PostResult::kOk);
+  still.LetGo();
+  for (int id = 1; id <= kWrites; ++id) Expect(inbox, id);
+  for (int id : {50, 51}) Expect(inbox, id);
+  Expect(to.receives(), 1);
+}
+
 // Unless told otherwise, libmlx5 would leave a short response elsewhere until it is polled.
 TEST_F(MishapsTest, AFencedSendHasWhatAShortReadHasBrought) {
   End& from = NewEnd(a());

@@ -6,6 +6,7 @@
 
 #include "verbs/base/epoch.h"
 #include "verbs/base/log.h"
+#include "verbs/rdma/patience.h"
 #include "verbs/rdma/queue_pair.h"
 
 namespace viaduct::verbs::rdma {
@@ -34,7 +35,9 @@ uint32_t RdmaQueuePair::PartsOf(const SendRequest& request, const WorkRecord& re
 
 bool RdmaQueuePair::AwaitsRead() {
   PassLockHolder guard(&core(kSends).lock);
-  core(kSends).Harvest();
+  for (int passes = 0; passes < kHarvests && sends_.HasOpenRead() && core(kSends).Harvest();
+       ++passes) {
+  }
   return sends_.HasOpenRead();
 }
 
