@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "tests/device/ends.h"
 #include "tests/device/rdma_mishaps.h"
+#include "tests/rdma_mock/asked.h"
 #include "tests/rdma_mock/failing_calls.h"
 #include "tests/rdma_mock/kind.h"
 #include "tests/rdma_mock/mishaps.h"
@@ -214,8 +215,8 @@ TEST_F(MishapsTest, MemoryThatIsOnlyReadIsRegisteredAndBound) {
   region->reset();
 }
 
-// None of the device's windows can be bound to it any more, so it is not changed in place even if
-// the driver could do that.
+// Where the driver changes it in place, the device's windows can still be bound to it, as it is
+// pinned; elsewhere none can.
 TEST_F(MishapsTest, MemoryThatBecomesReadOnlyIsChangedAndBound) {
   End& end = NewEnd(a());
   End& peer = NewEnd(b());
@@ -241,6 +242,46 @@ TEST_F(MishapsTest, MemoryThatBecomesReadOnlyIsChangedAndBound) {
     region->reset();
     munmap(memory, kBytes);
   }
+}
+
+// It is pinned only to be read, which a driver that changes it in place may overlook.
+TEST_F(MishapsTest, MemoryThatIsOnlyReadDoesNotBecomeWritable) {
+  rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  Connect(from, to);
+  const ReadOnlyPage memory;
+  auto region = b().Register(to.domain(), memory.data(), memory.size(), kLocalRead | kRemoteRead);
+  ASSERT_TRUE(region.ok()) << region.status();
+  for (const uint32_t rights : {kLocalWrite | kRemoteRead, kLocalWrite | kRemoteWrite}) {
+    EXPECT_TRUE(absl::IsInvalidArgument((*region)->Modify(to.domain(), kLocalRead | rights)));
+  }
+  ASSERT_TRUE((*region)->Modify(to.domain(), kLocalRead).ok());
+  const Segment segment = {reinterpret_cast<uint64_t>(memory.data()), (*region)->key(), 8};
+  ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+  ASSERT_EQ(to.Send(2, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  Expect(from.receives(), 1);
+  Expect(to.sends(), 2);
+  ASSERT_EQ(to.Receive(3, absl::MakeConstSpan(&segment, 1)), PostResult::kOk);
+  ASSERT_EQ(from.Send(4, 0, 8), PostResult::kOk);
+  Expect(to.receives(), 3, Status::kLocalProtection);
+  region->reset();
+}
+
+// There was no memory for another one either, so to ask for the same rights is to try once more.
+TEST_F(MishapsTest, ARegionThatTheDriverMayHaveLostIsRegisteredAgain) {
+  rdma_mock::ChangeRegistrations(rdma_mock::Change::kInPlace);
+  End& end = NewEnd(a());
+  const uint32_t asked = rdma_mock::AskedAccess();
+  rdma_mock::FailRegistrations(1);
+  rdma_mock::FailCall(1, 0);
+  EXPECT_TRUE(absl::IsResourceExhausted(end.region().Modify(end.domain(), kLocalRead)));
+  EXPECT_STREQ(rdma_mock::FailedCall(), "ibv_rereg_mr");
+  const ReadOnlyPage page;
+  ASSERT_TRUE(a().Register(end.domain(), page.data(), page.size(), kLocalRead).ok());
+  ASSERT_NE(rdma_mock::AskedAccess(), asked);
+  ASSERT_TRUE(end.region().Modify(end.domain(), kAllAccess).ok());
+  EXPECT_EQ(rdma_mock::AskedAccess(), asked);
 }
 
 TEST_F(MishapsTest, NoRegionGetsTheKeyOfOneThatWasChanged) {

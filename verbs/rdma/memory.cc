@@ -31,6 +31,11 @@ ibv_mr* RegisterForWindows(const DomainCore& domain, uint32_t access, bool* has_
   return make(flags);
 }
 
+// With these rights memory is pinned so that it can be written.
+bool PinsForWriting(uint32_t access, bool has_windows) {
+  return has_windows || (AccessFlags(access) & IBV_ACCESS_LOCAL_WRITE) != 0;
+}
+
 // EFAULT: there is no such memory. EINVAL may mean a length that no device takes.
 absl::Status NotRegistered(int error) {
   return error == EFAULT ? absl::InvalidArgumentError("no such memory")
@@ -73,6 +78,7 @@ absl::StatusOr<std::unique_ptr<Region>> Memory::Register(std::shared_ptr<DomainC
     return NotRegistered(errno);
   }
   region->own_ = {std::move(domain), handle};
+  region->writable_ = PinsForWriting(access, region->has_windows_);
   MutexLock lock(&mutex_);
   if (!map_.Put(region->Entry())) {
     ibv_dereg_mr(handle);
@@ -129,7 +135,7 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
   const std::shared_ptr<DomainCore>& core = static_cast<Domain&>(domain).core();
   {
     MutexLock lock(&memory_.mutex_);
-    if (own_.domain == core && access_ == access) return absl::OkStatus();
+    if (own_.domain == core && access_ == access && !suspect_) return absl::OkStatus();
     std::vector<Registration> ended;
     ended.reserve(1 + others_.size());
     if (!ChangeInPlace(core, access)) {
@@ -148,10 +154,15 @@ absl::Status Region::Modify(ProtectionDomain& domain, uint32_t access) {
 }
 
 bool Region::ChangeInPlace(const std::shared_ptr<DomainCore>& domain, uint32_t access) {
+  // Linux's mlx5 and hns allow to write what is pinned to be read only, and mlx4 loses what it
+  // finds to be so.
+  if (PinsForWriting(access, has_windows_) && !writable_) return false;
   int changes = IBV_REREG_MR_CHANGE_ACCESS;
   if (own_.domain != domain) changes |= IBV_REREG_MR_CHANGE_PD;
   const int flags = AccessFlags(access) | (has_windows_ ? IBV_ACCESS_MW_BIND : 0);
-  if (ibv_rereg_mr(own_.handle, changes, domain->handle, nullptr, 0, flags) != 0) return false;
+  const int error = ibv_rereg_mr(own_.handle, changes, domain->handle, nullptr, 0, flags);
+  suspect_ = error == IBV_REREG_MR_ERR_CMD || error == IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW;
+  if (error != 0) return false;
   own_.domain = domain;
   return true;
 }
@@ -166,6 +177,8 @@ absl::Status Region::RegisterAnew(const std::shared_ptr<DomainCore>& domain, uin
   if (handle == nullptr) return NotRegistered(errno);
   ended->push_back(std::exchange(own_, {domain, handle}));
   has_windows_ = has_windows;
+  writable_ = PinsForWriting(access, has_windows);
+  suspect_ = false;
   return absl::OkStatus();
 }
 

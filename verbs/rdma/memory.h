@@ -225,6 +225,8 @@ class Region final : public MemoryRegion {
   uint32_t access_ = 0;
   Registration own_;
   bool has_windows_ = false;          // the device's windows can be bound to it
+  bool writable_ = false;             // it is pinned for writing, whatever its rights are now
+  bool suspect_ = false;              // the driver may have lost it, and there was no other
   std::vector<Registration> others_;  // for local use
   std::set<Window*> windows_;         // bound to it
 };
