@@ -324,5 +324,14 @@ TEST_F(StatusesTest, NewsOfNothingIsNoNews) {
   Expect(to_->receives(), 1);
 }
 
+// Peers whose messages are dropped may ring without end.
+TEST_F(StatusesTest, NewsOfNothingDoesNotProlongAWait) {
+  Connect(*from_, *to_);
+  rdma_mock::RingWithoutEnd(true);
+  CompletionQueue& queue = to_->receives().queue();
+  EXPECT_EQ(queue.Wait(Deadline::After(b().executor(), kNanosPerMilli), queue.wakes()),
+            WaitResult::kTimedOut);
+}
+
 }  // namespace
 }  // namespace viaduct::verbs

@@ -13,6 +13,7 @@ void EndMishaps() {
   ChangeRegistrations(Change::kRefused);
   ReuseKeys(false);
   SwallowAfterTheEnd(false);
+  RingWithoutEnd(false);
   ShowAll();
   FailWork(Work::kSend, WorkStatus::kSuccess);
   GiveLargeKeys(0);
@@ -53,6 +54,8 @@ void ChangeRegistrations(Change change) { mishaps.change = static_cast<int>(chan
 void ReuseKeys(bool reuse) { mishaps.reuse_keys = reuse; }
 
 void SwallowAfterTheEnd(bool swallow) { mishaps.swallow = swallow; }
+
+void RingWithoutEnd(bool ring) { mishaps.endless_ringing = ring; }
 
 void ShowNoCompletions(bool late) { ShowAtMost(late ? 0 : INT_MAX); }
 

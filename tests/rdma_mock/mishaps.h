@@ -20,6 +20,10 @@ void ReuseKeys(bool reuse);
 // As with siw: a request posted to a pair whose connection is over never completes.
 void SwallowAfterTheEnd(bool swallow);
 
+// While this is true, a completion queue that is armed reports completions at once, although there
+// are none.
+void RingWithoutEnd(bool ring);
+
 // While `late`, completions are not shown.
 void ShowNoCompletions(bool late);
 

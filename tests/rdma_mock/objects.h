@@ -318,6 +318,7 @@ struct Mishaps {
   std::atomic<bool> reuse_keys{false};
   std::atomic<uint32_t> last_freed_key{0};
   std::atomic<bool> swallow{false};
+  std::atomic<bool> endless_ringing{false};
   std::atomic<int> most_shown{INT_MAX};
   std::atomic<int> failing_work{0};
   std::atomic<int> work_status{0};  // IBV_WC_SUCCESS: none fails

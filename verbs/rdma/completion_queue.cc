@@ -239,9 +239,12 @@ WaitResult CompletionCore::Wait(Deadline deadline, uint32_t wakes) {
       break;
     }
     // Polls before it arms the device, which otherwise would report once more what woke it.
-    if (std::exchange(woken, false) && Look() == Found::kNews) {
-      result = WaitResult::kReady;
-      break;
+    if (std::exchange(woken, false)) {
+      if (Look() == Found::kNews) {
+        result = WaitResult::kReady;
+        break;
+      }
+      if (deadline.Passed(clock)) break;  // peers whose messages are dropped may ring for ever
     }
     RequestEvents();
     const Found found = Look();
