@@ -221,6 +221,20 @@ TEST_F(StatusesTest, EachOfAReceive) {
   }
 }
 
+// libcxgb4 calls both a wrong length; siw, rxe and mlx5 do not.
+TEST_F(StatusesTest, AMessageThatReachesPastTheRegionIsNoWrongLengthOnIwarpAdapters) {
+  if (!rdma_mock::IsIwarp() || rdma_mock::IsSiw()) GTEST_SKIP() << "no such device";
+  Connect(*from_, *to_);
+  Segment last = to_->At(to_->memory().size() - 8, 8);
+  last.length = 64;
+  ASSERT_EQ(to_->Receive(1, absl::MakeConstSpan(&last, 1)), PostResult::kOk);
+  rdma_mock::FailWork(Work::kReceive, WorkStatus::kLocLenErr);
+  ASSERT_EQ(from_->Send(2, 0, 16), PostResult::kOk);
+  Expect(to_->receives(), 1, Status::kLocalProtection);
+  Await(from_->sends());
+  ExpectEnd(false);
+}
+
 TEST_F(StatusesTest, EachOfASharedReceive) {
   SharedReceiveOptions shared;
   shared.domain = &to_->domain();

@@ -174,15 +174,17 @@ bool Connection::NeedsBounce(const WorkRecord& record, const Segment* segments) 
 
 // A receive itself fails either by its memory or by its length. Drivers do not agree on the status,
 // so a check of the memory tells which, unless the device speaks of the length: then the message
-// was longer than a receive that may reach past its region.
+// was longer than a receive that may reach past its region. libcxgb4 says the same of a message
+// that reaches past the region.
 Status Connection::ReceiveError(WorkQueue& queue, const WorkRecord& record, Status status) const {
   if (record.verdict() != Status::kSuccess) return record.verdict();
   const Segment* const segments = queue.SegmentsOf(record);
   if (record.bounce.memory == nullptr && NeedsBounce(record, segments)) {
     return Status::kLocalProtection;  // as for a send for which there is no memory
   }
+  const bool too_long = status == Status::kLocalLength && device_.manager() != Manager::kIwarp;
   for (uint16_t i = 0; i < record.segments; ++i) {
-    const uint32_t length = status == Status::kLocalLength ? 1 : segments[i].length;
+    const uint32_t length = too_long ? 1 : segments[i].length;
     if (segments[i].length != 0 &&
         memory_->Resolve(*options().domain, segments[i].key, segments[i].address, length,
                          kLocalWrite) == nullptr) {
