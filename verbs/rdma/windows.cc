@@ -108,9 +108,9 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
   }
   if (FitsDevice(window, *region, domain, request)) {
     ibv_mw* handle = nullptr;
-    errno = EOPNOTSUPP;
-    if (request.length <= domain.windows.longest &&
-        (request.base == AddressBase::kVirtual || domain.windows.from_zero)) {
+    const bool binds = request.length <= domain.windows.longest &&
+                       (request.base == AddressBase::kVirtual || domain.windows.from_zero);
+    if (binds) {
       handle = ibv_alloc_mw(
           domain.handle, window.scope_ == WindowScope::kQueuePair ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1);
     }
@@ -124,7 +124,12 @@ Memory::BindStep Memory::Bind(const DomainCore& domain, const BindRequest& reque
     }
     // A registration instead would be valid on every pair, and the peer could not end it.
     if (window.scope_ == WindowScope::kQueuePair) {
-      LogErrno(errno, "ibv_alloc_mw");
+      if (binds) {
+        LogErrno(errno, "ibv_alloc_mw");
+      } else {
+        Log(LogLevel::kError, "the library of this device cannot bind windows of ", request.length,
+            request.base == AddressBase::kZero ? " bytes that count from 0" : " bytes");
+      }
       return BindStep::kNoKey;
     }
   }
