@@ -7,10 +7,12 @@
 //
 // Threads. Every call may come from any thread, unless it says otherwise. No call blocks on the
 // network or on the peer. Only CompletionQueue::Wait sleeps, and HandOff and WouldTake, which
-// another process of this host answers. Sinks are called on the context's executor, one at a time
-// and with no lock of the device held, so any call that is legal on the executor is legal inside
-// them, even the destruction of the object that they belong to. After a destructor has returned its
-// sink is not called again; a destructor called off the executor waits for a sink call in progress.
+// another process of this host answers, and over RoCE Accept, if the kernel has lost the neighbour:
+// then the executor may wait for it, too.
+// Sinks are called on the context's executor, one at a time and with no lock of the device held, so
+// any call that is legal on the executor is legal inside them, even the destruction of the object
+// that they belong to. After a destructor has returned its sink is not called again; a destructor
+// called off the executor waits for a sink call in progress.
 //
 // Ownership. The caller owns what it creates and destroys it in reverse order: queue pairs before
 // completion queues, shared receive queues and domains, and everything before its context. Regions

@@ -28,6 +28,16 @@
 namespace viaduct::verbs {
 namespace {
 
+// Connections over an Ethernet port, where the kernel looks for the neighbour of a pair that is
+// opened.
+class RoceTest : public MishapsTest {
+ protected:
+  void SetUp() override {
+    if (rdma_mock::IsIwarp()) GTEST_SKIP() << "the driver opens the pair";
+    rdma_mock::UseSecondPort(!rdma_mock::IsInfiniband(2));
+  }
+};
+
 bool IsIwarpHardware() { return rdma_mock::IsIwarp() && !rdma_mock::IsSiw(); }
 
 // The kernel may miss a neighbour that answers at once, until the discovery times out.
@@ -126,6 +136,90 @@ TEST_F(MishapsTest, ARouteThatTakesItsTimeKeepsNobodyElse) {
   EXPECT_TRUE(AwaitPairs(2));
   request->Reject({});
   EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kRejected);
+}
+
+TEST_F(RoceTest, ANeighbourThatIsMissedAtFirstIsConnected) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  for (int missed : {1, 2}) {
+    rdma_mock::MissNeighboursAtOpen(missed);
+    Connect(from, to);
+    rdma_mock::MissNeighboursAtOpen(0);
+    from.pair().Disconnect(DisconnectMode::kAbrupt);
+    ExpectDisconnected(to, DisconnectCause::kPeer);
+    for (End* end : {&from, &to}) end->pair().Reset();
+  }
+}
+
+TEST_F(RoceTest, ANeighbourThatHasGoneIsUnreachable) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
+  const auto request = AwaitRequest(requests);
+  ASSERT_NE(request, nullptr);
+  BusyControlThread busy;  // the answer waits for the next line but one
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  rdma_mock::MissNeighboursAtOpen(100);
+  busy.LetGo();
+  EXPECT_EQ(AwaitEvent(from).outcome, ConnectOutcome::kUnreachable);
+  AwaitEvent(to);
+}
+
+constexpr auto kLate = std::chrono::milliseconds(1100);  // longer than kFreshNeighbour
+
+// The peer hears of the connection, sends and hangs up before the dialling side is told.
+TEST_F(RoceTest, WhatFollowsALateAnswerIsToldBehindIt) {
+  End& from = NewEnd(a());
+  End& to = NewEnd(b());
+  ASSERT_EQ(from.Receive(1, 0, 8), PostResult::kOk);
+  const auto request = Ask(from, b());
+  ASSERT_NE(request, nullptr);
+  std::this_thread::sleep_for(kLate);
+  rdma_mock::HoldEstablished(true);
+  ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
+  EXPECT_EQ(AwaitEvent(to).kind, Event::kConnected);
+  ASSERT_EQ(to.Send(2, 0, 8), PostResult::kOk);
+  Expect(to.sends(), 2);
+  to.pair().Disconnect(DisconnectMode::kAbrupt);
+  DrainExecutors();
+  rdma_mock::HoldEstablished(false);
+  EXPECT_EQ(AwaitEvent(from).kind, Event::kConnected);
+  Expect(from.receives(), 1);
+  ExpectDisconnected(from, DisconnectCause::kPeer);
+}
+
+// While that takes its time, nobody waits on the control thread.
+TEST_F(RoceTest, ALateAnswerHoldsUpNobody) {
+  Requests requests;
+  auto listener = b().Listen(0, &requests);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  End& from = NewEnd(a());
+  End& given_up = NewEnd(a());
+  End& to = NewEnd(b());
+  std::vector<std::unique_ptr<IncomingConnection>> asked;
+  for (End* end : {&from, &given_up}) {
+    ASSERT_TRUE(Dial(*end, b(), (*listener)->port()).ok());
+    asked.push_back(AwaitRequest(requests));
+    ASSERT_NE(asked.back(), nullptr);
+  }
+  std::this_thread::sleep_for(kLate);
+  End& other = NewEnd(b());
+  {
+    BusyControlThread busy;
+    ASSERT_TRUE(asked[0]->Accept(to.pair(), {}).ok());
+    ASSERT_TRUE(asked[1]->Accept(other.pair(), {}).ok());
+    rdma_mock::HoldOpens(true);
+    busy.LetGo();
+  }
+  DrainExecutors();
+  given_up.pair().Disconnect(DisconnectMode::kAbrupt);
+  DrainExecutors();
+  rdma_mock::HoldOpens(false);
+  for (End* end : {&from, &to}) EXPECT_EQ(AwaitEvent(*end).kind, Event::kConnected);
+  AwaitEvent(other);
 }
 
 // The caller of Listen may hold what a sink that is being called waits for.

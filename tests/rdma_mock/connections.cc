@@ -621,15 +621,18 @@ int rdma_accept(rdma_cm_id* handle, rdma_conn_param* parameters) {
 
 int rdma_establish(rdma_cm_id* handle) {
   Id& id = *static_cast<Id*>(handle);
-  MutexLock lock(&All().mutex);
-  if (ErrorOf("rdma_establish", {ENOMEM, EINVAL}) != 0) return -1;
-  const QueuePair* const pair = PairOf(id);
-  if (id.qp != nullptr || id.peer == nullptr || !id.peer->decided || pair == nullptr ||
-      !IsOpen(id, *pair)) {
-    errno = EINVAL;
-    return -1;
+  {
+    MutexLock lock(&All().mutex);
+    if (ErrorOf("rdma_establish", {ENOMEM, EINVAL}) != 0) return -1;
+    const QueuePair* const pair = PairOf(id);
+    if (id.qp != nullptr || id.peer == nullptr || !id.peer->decided || pair == nullptr ||
+        !IsOpen(id, *pair)) {
+      errno = EINVAL;
+      return -1;
+    }
+    Confirm(id);
   }
-  Confirm(id);
+  while (mishaps.held_established) sched_yield();
   return 0;
 }
 

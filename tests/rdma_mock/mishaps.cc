@@ -26,6 +26,9 @@ void EndMishaps() {
   RefuseSendsAfter(-1);
   RefuseReceives(0);
   MissNeighbours(0);
+  MissNeighboursAtOpen(0);
+  HoldOpens(false);
+  HoldEstablished(false);
   MissHosts(0);
   MeetStaleConnections(0);
   MeetStaleAnswers(0);
@@ -78,6 +81,12 @@ void RefuseSendsAfter(int count) { mishaps.taken_before_refusal = count; }
 void RefuseReceives(int count) { mishaps.refused_receives = count; }
 
 void MissNeighbours(int count) { mishaps.missed_neighbours = count; }
+
+void MissNeighboursAtOpen(int count) { mishaps.missed_at_open = count; }
+
+void HoldOpens(bool hold) { mishaps.held_opens = hold; }
+
+void HoldEstablished(bool hold) { mishaps.held_established = hold; }
 
 void MissHosts(int count) { mishaps.missed_hosts = count; }
 

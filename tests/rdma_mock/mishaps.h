@@ -47,6 +47,14 @@ void RefuseSendsAfter(int count);
 void RefuseReceives(int count);
 // The next `count` neighbour discoveries time out.
 void MissNeighbours(int count);
+// The next `count` times that a pair is opened to its peer over an Ethernet port, the discovery
+// that the kernel makes then times out, too.
+void MissNeighboursAtOpen(int count);
+// Until this is false again, that discovery goes on.
+void HoldOpens(bool hold);
+// Until this is false again, the call by which the dialling side confirms the connection does not
+// return; the peer hears of it at once.
+void HoldEstablished(bool hold);
 // The next `count` connect requests do not reach a host, although the neighbour is there.
 void MissHosts(int count);
 // The next `count` connect requests meet a connection that the peer still has with a pair of that

@@ -326,6 +326,9 @@ struct Mishaps {
   std::atomic<int> large_keys{0};
   std::atomic<int> large_until_back{0};
   std::atomic<int> missed_neighbours{0};
+  std::atomic<int> missed_at_open{0};
+  std::atomic<bool> held_opens{false};
+  std::atomic<bool> held_established{false};
   std::atomic<int> missed_hosts{0};
   std::atomic<int> stale_connections{0};
   std::atomic<int> stale_answers{0};

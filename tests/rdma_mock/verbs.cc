@@ -513,6 +513,14 @@ int ibv_modify_qp(ibv_qp* handle, ibv_qp_attr* attributes, int mask) {
   }
   auto* const pair = static_cast<mock::QueuePair*>(handle);
   if (!mock::IsNext(*pair, attributes->qp_state, mask)) return EINVAL;
+  if ((mask & IBV_QP_STATE) != 0 && attributes->qp_state == IBV_QPS_RTR &&
+      !mock::IsInfiniband(mock::mishaps.second_port ? 2 : 1)) {
+    while (mock::mishaps.held_opens) sched_yield();
+    if (mock::mishaps.missed_at_open > 0) {
+      --mock::mishaps.missed_at_open;
+      return ETIMEDOUT;
+    }
+  }
   ++mock::asked.changes;
   if ((mask & IBV_QP_PKEY_INDEX) != 0) pair->partition = attributes->pkey_index;
   if ((mask & IBV_QP_MAX_DEST_RD_ATOMIC) != 0) pair->reads_in = attributes->max_dest_rd_atomic;

@@ -216,19 +216,31 @@ void Connection::LimitPeer() {
   }
 }
 
-CmEvent Connection::Confirm(const CmEvent& answer) {
+void Connection::Confirm(const CmEvent& answer) {
+  const bool waits = !device_.is_infiniband(id_->port_num) && !dialing_ &&
+                     device_.loop().Now() - dialled_at_ > kFreshNeighbour;
+  if (!waits) return TellConfirmed(answer, OpenToAnswer());
+  answer_ = answer;
+  Dial(RDMA_CM_EVENT_CONNECT_ERROR, waits, [this] { return OpenToAnswer(); });
+}
+
+int Connection::OpenToAnswer() {
   int error = pair_.TakeAgreed(id_);
   if (error == 0) error = pair_.Open(device_, id_, {.access = peer_access_});
   if (error == 0 && rdma_establish(id_) != 0) error = errno;
-  CmEvent event = answer;
-  event.type = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
-  event.status = -error;
-  return event;
+  return error;
+}
+
+void Connection::TellConfirmed(CmEvent answer, int error) {
+  answer.type = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+  answer.status = -error;
+  OnCmEvent(answer);
 }
 
 void Connection::Connect(rdma_conn_param parameters, absl::Span<const uint8_t> private_data) {
   const std::string data(private_data.begin(), private_data.end());
   dialled_ = true;
+  dialled_at_ = device_.loop().Now();
   Name(&parameters);
   // rdma_connect over siw waits for the TCP connection.
   Dial(RDMA_CM_EVENT_ADDR_ERROR, /*waits=*/device_.iwarp(), [this, parameters, data]() mutable {
@@ -259,6 +271,11 @@ void Connection::OnDialled() {
   dialing_ = false;
   dial_call_ = nullptr;
   const bool has_route = std::exchange(has_route_, false);
+  if (const std::optional<CmEvent> answer = std::exchange(answer_, std::nullopt)) {
+    TellConfirmed(*answer, dial_error_);
+    for (const CmEvent& event : std::exchange(behind_answer_, {})) OnCmEvent(event);
+    dial_error_ = 0;
+  }
   if (buried_) return TryToDestroy(0);
   if (dial_error_ != 0) return Report(dial_failure_, dial_error_);
   if (has_route) Report(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
@@ -286,8 +303,12 @@ void Connection::OnCmEvent(const CmEvent& event) {
     has_route_ = true;  // the call that asked for it is not over yet
     return;
   }
+  if (answer_.has_value() && event.type != RDMA_CM_EVENT_DEVICE_REMOVAL) {
+    behind_answer_.push_back(event);
+    return;
+  }
   if (event.type == RDMA_CM_EVENT_CONNECT_RESPONSE) {
-    if (dialled_ && !stopping_) OnCmEvent(Confirm(event));  // else the peer hears of the end
+    if (dialled_ && !stopping_) Confirm(event);  // else the peer hears of the end
     return;
   }
   // This is how qedr's driver reports that an accept has failed; it reports an end after that.

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -233,9 +234,11 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
     return received && options().shared != nullptr && pair() != nullptr &&
            device_.tells_last_receive() && !has_last_receive_;
   }
-  // InfiniBand and RoCE: the peer has answered a dial. Opens the pair and returns the event that
-  // librdmacm reports for an id with a pair: ESTABLISHED, or CONNECT_ERROR with an errno.
-  CmEvent Confirm(const CmEvent& answer);
+  // InfiniBand and RoCE: the peer has answered a dial. Opens the pair, perhaps aside, and reports
+  // what librdmacm reports for an id with a pair: ESTABLISHED, or CONNECT_ERROR with an errno.
+  void Confirm(const CmEvent& answer);
+  int OpenToAnswer();  // 0 or an errno
+  void TellConfirmed(CmEvent answer, int error);
   // Names the pair in `parameters`, for an id that does not know it.
   void Name(rdma_conn_param* parameters) const;
   // On iWARP the peer of an accept speaks first, and until siw has heard it the kernel ends
@@ -287,9 +290,14 @@ class alignas(8) Connection final : public CmHandler, public QpHandler {
   std::atomic<bool> established_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cut_{false};
-  bool dialing_ = false;                // control thread: a call of Dial is under way
-  bool has_route_ = false;              // control thread: the route was found during that call
-  bool dialled_ = false;                // rdma_connect was called
+  bool dialing_ = false;    // control thread: a call of Dial is under way
+  bool has_route_ = false;  // control thread: the route was found during that call
+  bool dialled_ = false;    // rdma_connect was called
+  Nanos dialled_at_ = 0;
+  // Control thread: the call of Dial under way opens the pair to this answer, and what has come
+  // since.
+  std::optional<CmEvent> answer_;
+  std::vector<CmEvent> behind_answer_;
   bool buried_ = false;                 // control thread: destroyed when nothing goes on any more
   std::atomic<bool> connected_{false};  // by the last event that is not IsOfTheWay
   std::atomic<bool> accepted_{false};

@@ -199,7 +199,11 @@ int DevicePair::Advance(const Device& device, rdma_cm_id* id, ibv_qp_state state
     attributes.max_rd_atomic = terms.reads_out.value_or(attributes.max_rd_atomic);
   }
   if (infiniband) mask &= ~kKernelsOwn;
-  return ibv_modify_qp(handle_, &attributes, mask);
+  int error = ETIMEDOUT;
+  for (int tries = infiniband ? 1 : kOpenTries; error == ETIMEDOUT && tries > 0; --tries) {
+    error = ibv_modify_qp(handle_, &attributes, mask);
+  }
+  return error;
 }
 
 int DevicePair::Open(const Device& device, rdma_cm_id* id, const PeerTerms& terms) {

@@ -39,6 +39,7 @@ constexpr bool IsOfAdaptersTcp(int status, Manager manager) {
 
 // The peer has answered, but what follows failed on this side with this errno.
 ConnectOutcome OutcomeOfAnswer(int error) {
+  if (error == ETIMEDOUT) return ConnectOutcome::kUnreachable;  // the neighbour has gone (RoCE)
   const bool shortage = OutcomeOfErrno(error) == ConnectOutcome::kNoResources;
   return shortage ? ConnectOutcome::kNoResources : ConnectOutcome::kRefused;
 }

@@ -21,6 +21,12 @@ inline constexpr int kRouteMs = 60'000;
 inline constexpr int kResolveMs = 2'000;
 inline constexpr int kResolveTries = 30;
 
+// RoCE: with the pair that is opened to its peer the kernel looks for the neighbour once more, for
+// a second, and may miss it just so. It need not look as long as the neighbour has been heard of
+// late. Where the answer to a dial has taken longer than this, the pair is opened aside.
+inline constexpr int kOpenTries = 3;
+inline constexpr Nanos kFreshNeighbour = kNanosPerSecond;
+
 // Tries if an earlier connection has the pair's number (InfiniBand) or port (iWARP).
 inline constexpr int kStaleTries = 3;
 
