@@ -223,13 +223,16 @@ Error Endpoint::StartAttempt(const ConnectParameters& parameters,
   if (attempt->request_bytes() > adapter_->context().attributes().max_private_data) {
     return InvalidParameter(5);
   }
+  // First what may fail here: an attempt that has begun at the device may be reported at any
+  // moment.
+  if (Error error = Apply(EndpointInput::kConnect); !error.ok()) return error;
   absl::Cleanup give_up = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     pair_->Disconnect(verbs::DisconnectMode::kAbrupt);
+    Abandon(EndpointState::kUnconnected);
   };
   absl::Status started = attempt->Start();
   if (absl::IsResourceExhausted(started)) return OutOf(Resource::kDevice);
   if (!started.ok()) return Code::kInvalidAddress;
-  if (Error error = Apply(EndpointInput::kConnect); !error.ok()) return error;
   std::move(give_up).Cancel();
   if (parameters.peer != nullptr) attempt->Listen(std::move(*listening));
   attempt_ = std::move(attempt);
