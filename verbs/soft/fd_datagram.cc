@@ -7,12 +7,6 @@
 #include <cstring>
 
 namespace viaduct::verbs {
-namespace {
-
-// The kernel's limit per message (SCM_MAX_FD). With less room, recvmsg would close the rest here.
-constexpr size_t kMostSentFds = 253;
-
-}  // namespace
 
 bool SendDatagram(int socket, absl::Span<const uint8_t> bytes, absl::Span<const int> fds) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMaxFdsToSend * sizeof(int))] = {};
@@ -39,8 +33,8 @@ bool SendDatagram(int socket, absl::Span<const uint8_t> bytes, absl::Span<const 
 std::optional<Datagram> ReceiveDatagram(int socket, size_t most) {
   Datagram datagram;
   datagram.bytes.resize(most);
-  datagram.fds.reserve(kMostSentFds);  // once descriptors have arrived nothing may fail
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostSentFds * sizeof(int))];
+  datagram.fds.reserve(kMaxFdsToSend);  // once descriptors have arrived nothing may fail
+  alignas(cmsghdr) char control[CMSG_SPACE(kMaxFdsToSend * sizeof(int))];
   iovec part = {datagram.bytes.data(), datagram.bytes.size()};
   msghdr header = {};
   header.msg_iov = &part;
@@ -49,7 +43,9 @@ std::optional<Datagram> ReceiveDatagram(int socket, size_t most) {
   header.msg_controllen = sizeof control;
   ssize_t got;
   do {
-    got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    // Only a look at first: recvmsg itself closes the descriptors for which it finds no room, and
+    // the close may take long if it is the last. As long as the datagram is there, it is not.
+    got = recvmsg(socket, &header, MSG_PEEK | MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     // ECONNRESET comes once, before the data that can be read: the peer closed with input unread.
   } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) return std::nullopt;
@@ -63,6 +59,16 @@ std::optional<Datagram> ReceiveDatagram(int socket, size_t most) {
     }
   }
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
+    datagram.fds.clear();
+    errno = EPROTO;
+    return std::nullopt;
+  }
+  msghdr nothing = {};
+  ssize_t taken;
+  do {
+    taken = recvmsg(socket, &nothing, MSG_DONTWAIT);
+  } while (taken < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (taken < 0) {
     datagram.fds.clear();
     errno = EPROTO;
     return std::nullopt;

@@ -22,7 +22,9 @@ struct Datagram {
   std::vector<GivenFd> fds;
 };
 
-// Null with recvmsg's errno, or with EPROTO if the datagram is longer than `most` bytes.
+// Null with recvmsg's errno, or with EPROTO if the datagram cannot be taken: it is longer than
+// `most` bytes, or has more descriptors than may be sent or than this process has room for. Then it
+// stays in the socket, which the caller closes (ChannelFd).
 std::optional<Datagram> ReceiveDatagram(int socket, size_t most);
 
 }  // namespace viaduct::verbs
