@@ -49,6 +49,18 @@ TEST(LastWordsTest, NoCloseBehindARefusal) {
   ExpectNothingElse(bare, kTheirs);
 }
 
+// A process that does not read any more might as well have gone.
+TEST(LastWordsTest, WhoeverCannotBeToldIsLeft) {
+  const auto context = OpenForTest();
+  TestEnd end(*context);
+  BarePeer bare(0);
+  bare.Say(BuildMessage(MessageType::kWelcome, 0, kGreeting));
+  const auto link = bare.BeAsked(static_cast<SoftQueuePair*>(&end.pair()));
+  bare.StopReading();
+  bare.loop().RunAndWait([&] { bare.peer().CloseLink(link, Status::kSuccess); });
+  for (bool dead = false; !dead;) bare.loop().RunAndWait([&] { dead = bare.peer().dead(); });
+}
+
 // The requester has already had the answer to its Close.
 TEST(LastWordsTest, NoAnswerToACancelledRequest) {
   const auto context = OpenForTest();

@@ -50,9 +50,10 @@ bool Peer::StartAsCreator() {
   token_ = RandomWord();
   const HelloBody body = {token_, RegisterGlobalFence() ? 1u : 0u, 0};
   const int fds[1] = {arena_->fd()};
-  return SendMessage(socket_.get(), BuildMessage(MessageType::kHello, 0, body), fds) ==
-             SocketResult::kDone &&
-         Watch();
+  const SocketResult sent =
+      SendMessage(socket_.get(), BuildMessage(MessageType::kHello, 0, body), fds);
+  if (sent == SocketResult::kGone && errno == EPIPE) HangUp();  // it may only have stopped reading
+  return sent == SocketResult::kDone && Watch();
 }
 
 bool Peer::StartAsAcceptor(const HelloBody& hello) {
@@ -179,8 +180,10 @@ void Peer::FlushOutbox() {
       case SocketResult::kAgain:
         return AwaitRoom(true);
       case SocketResult::kGone:
-        outbox_.clear();  // the loop will see the hang-up
-        return;
+        // The loop sees the hang-up, which need not be the peer's: it may only have stopped
+        // reading, or this process may not send any more.
+        outbox_.clear();
+        return HangUp();
     }
   }
   AwaitRoom(false);

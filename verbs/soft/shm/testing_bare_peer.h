@@ -73,6 +73,8 @@ class BarePeer {
   }
 
   void HangUp() { theirs_.Reset(); }
+  // What the host says from now on meets EPIPE, but it sees no hang-up.
+  void StopReading() { shutdown(theirs_.get(), SHUT_RD); }
   // False: the host has hung up.
   bool Say(const std::string& message, absl::Span<const int> fds = {}) {
     for (;;) {
