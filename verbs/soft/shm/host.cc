@@ -26,8 +26,8 @@ constexpr int kAcceptsPerTurn = 16;
 constexpr int kPortTries = 256;
 constexpr uint16_t kFirstFreePort = 49152;
 constexpr char kService[] = "viaduct";
-// Pairs that one process may open with us. The requester gives out half the numbers of each pair,
-// so together they carry as many connections as a device allows.
+// Pairs that one process may open with another one. The requester gives out half the numbers of
+// each pair, so together they carry as many connections as a device allows.
 constexpr int kMostPairs = 65536 / (kConnections / 2);
 
 // Is the listener of a context at `own` also at `asked`? 127.0.1.1, Debian's address for the host's
@@ -103,6 +103,13 @@ std::shared_ptr<Peer> Host::FindPeer(pid_t pid) {
   return nullptr;
 }
 
+int Host::CountPeers(pid_t pid, int side) {
+  const auto& peers = peers_.load()->peers;
+  return static_cast<int>(std::count_if(peers.begin(), peers.end(), [&](const auto& peer) {
+    return peer->pid() == pid && peer->side() == side;
+  }));
+}
+
 void Host::Publish(std::unique_ptr<PeerList> list) {
   list->marks.clear();
   for (const std::shared_ptr<Peer>& peer : list->peers) list->marks.push_back(&peer->my_marks());
@@ -135,6 +142,9 @@ absl::Status Host::Place(const std::shared_ptr<ShmLink>& link, Descriptor socket
   // loop may not have noticed yet.
   while (peer != nullptr && peer->HearHangUp()) peer = FindPeer(pid);
   if (peer == nullptr) {
+    if (CountPeers(pid, 0) >= kMostPairs) {
+      return absl::ResourceExhaustedError("no more shared memory with the process");
+    }
     std::shared_ptr<Arena> arena = Arena::Create();
     if (arena == nullptr) return absl::ResourceExhaustedError("no shared memory");
     peer = std::make_shared<Peer>(*this, loop_, 0, std::move(socket), pid, std::move(arena));
@@ -320,17 +330,14 @@ void Host::OnHello(int raw) {
     return;
   }
   if (!HasUsers()) return;  // the last has gone meanwhile, and nobody would drop the new peer
-  const auto& peers = peers_.load()->peers;
-  if (std::count_if(peers.begin(), peers.end(), [&handshake](const auto& peer) {
-        return peer->pid() == handshake.pid && peer->side() == 1;
-      }) >= kMostPairs) {
+  if (CountPeers(handshake.pid, 1) >= kMostPairs) {
     Log(LogLevel::kWarn, "process ", handshake.pid, " opens too much shared memory");
     return;
   }
   std::shared_ptr<Arena> arena;
   if (handshake.pid == getpid()) {
     // This process is its own peer: one mapping serves both ends.
-    for (const std::shared_ptr<Peer>& peer : peers) {
+    for (const std::shared_ptr<Peer>& peer : peers_.load()->peers) {
       if (peer->token() == body->token && peer->side() == 0) arena = peer->shared_arena();
     }
   } else {

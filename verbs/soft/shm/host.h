@@ -113,6 +113,8 @@ class Host {
   };
 
   std::shared_ptr<Peer> FindPeer(pid_t pid);
+  // With that process, where this one has that side.
+  int CountPeers(pid_t pid, int side);
   void Adopt(std::shared_ptr<Peer> peer);
   void Publish(std::unique_ptr<PeerList> list);
   bool HasUsers();
