@@ -451,13 +451,14 @@ bool IwarpLink::DeliverWrite(SoftQueuePair& pair, const DdpHeader& header,
     return true;
   }
   const auto size = static_cast<uint32_t>(payload.size());
-  if (header.offset + size < header.offset) return Break(pair, kTaggedWrap, ulpdu);
   if (size > std::numeric_limits<uint32_t>::max() - write_length_) {
     return Break(pair, kTaggedBounds, ulpdu);
   }
   if (pair.PlaceWrite(header.stag, header.offset, size, write_immediate_.has_value(),
                       CopyFrom(payload)) == Inbound::kBroken) {
-    return StopWith(RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)), ulpdu);
+    const bool wraps = header.offset + size < header.offset;
+    return StopWith(wraps ? kTaggedWrap : RefusedWrite(pair.WhyRefused(header.stag, kRemoteWrite)),
+                    ulpdu);
   }
   write_length_ += size;
   return true;
@@ -547,13 +548,12 @@ bool IwarpLink::QueueAnswer(SoftQueuePair& pair, const DdpHeader& header,
     return true;
   }
   const ReadRequest request = ReadRequestOf(header, ulpdu);
-  if (request.source_offset + request.size < request.source_offset) {
-    return Break(pair, kReadWrap, ulpdu);
-  }
   const unsigned char* memory;
   if (pair.CheckRead(request.source_stag, request.source_offset, request.size, &memory) ==
       Inbound::kBroken) {
-    return StopWith(RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
+    const bool wraps = request.source_offset + request.size < request.source_offset;
+    return StopWith(
+        wraps ? kReadWrap : RefusedRead(pair.WhyRefused(request.source_stag, kRemoteRead)), ulpdu);
   }
   SpinLockHolder hold(&transmit_lock_);
   AnswerLater({.request = request, .sequence = header.sequence, .atomic = {}});

@@ -268,6 +268,16 @@ TEST_F(WireRulesTest, C37_WritesInsideAndOutsideTheRegion) {
   }
 }
 
+// As on every wire: under kDrop such a write fails alone, and this side is told.
+TEST_F(WireRulesTest, C37_AWriteThatWrapsIsARefusedWrite) {
+  TestPeer peer = Accepted({.no_receive = NoReceive::kDrop, .memory = 64});
+  end_->Receive(1, 0, 0);
+  peer.Send(Fpdu(TaggedHeader(Op::kWrite, end_->region->key(), ~uint64_t{0} - 3, true), kEight));
+  peer.Send(Fpdu(SendHeader(1), ""));
+  EXPECT_EQ(end_->NextReceive().status, Status::kSuccess);
+  EXPECT_EQ(end_->sink.Next().kind, Kind::kRefusedWrite);
+}
+
 // ------------------------------------------------------------------------------------- RDMAP
 
 TEST_F(WireRulesTest, C40_ReadsBeyondTheDepthAreNotSent) {
