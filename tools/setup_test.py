@@ -82,11 +82,11 @@ class Setup(unittest.TestCase):
             "Missing Debian packages: one", "Need to get 1 MB of archives.",
             "After this operation, 2 MB of additional disk space will be used.", "Installed: one"])
         self.assertEqual(self._calls(), [
-            "-q update", "-q install --print-uris --no-install-recommends one", "-q install -y --no-install-recommends one"])
+            "-q=1 update", "-q=1 install --print-uris --no-install-recommends one", "-q=1 install -y --no-install-recommends one"])
 
     def test_default_is_what_a_user_needs(self):
         self._setup(INSTALLED="")
-        self.assertIn("-q install -y --no-install-recommends one two", self._calls())
+        self.assertIn("-q=1 install -y --no-install-recommends one two", self._calls())
 
     def test_a_longer_name_does_not_count(self):
         self.assertIn("Missing Debian packages: one\n", self._setup("build", INSTALLED="one-dev two")[1])
