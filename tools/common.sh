@@ -27,11 +27,11 @@ viaduct_bazel() {
   ${VIADUCT_BAZEL:-bazel} "$viaduct_command" --disk_cache="$viaduct_disk_cache" "$@" </dev/null
 }
 
-# viaduct_run COMMAND [ARGUMENT...]: runs a command, not a function, that ends with the script, by viaduct_ends. Otherwise
-# a shell that gets a signal would end and leave the command running.
+# viaduct_run COMMAND [ARGUMENT...]: runs a command, not a function, that ends with the script, by viaduct_ends, with all
+# that it has started. Otherwise a shell that gets a signal would end and leave the command running.
 viaduct_process=
 viaduct_run() {
-  "$@" </dev/null &
+  setsid "$@" </dev/null &
   viaduct_process=$!
   wait "$viaduct_process"
   set -- $?
@@ -43,7 +43,8 @@ viaduct_ends() {
   trap 'viaduct_end; exit 143' TERM HUP
 }
 viaduct_end() {
-  [ -z "$viaduct_process" ] || kill "$viaduct_process" 2>/dev/null
+  # Before setsid has run there is no such group yet.
+  [ -z "$viaduct_process" ] || kill -- "-$viaduct_process" 2>/dev/null || kill "$viaduct_process" 2>/dev/null
   wait
 }
 

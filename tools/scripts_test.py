@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 # Logs its arguments, and then runs the shell code in BAZEL_DOES.
@@ -23,6 +24,19 @@ echo "${0##*/} $*" >>"$LOG"
 _SCRIPTS = ("bare_system", "compile_commands", "count_tests.py", "coverage", "common.sh", "fuzz", "shell.py", "style", "test",
             "tidy")
 _REPORT = "bazel-out/_coverage/_coverage_report.dat"
+
+
+def _ends(pid):
+    """Whether that process ends within ten seconds, or is only waited for."""
+    for _ in range(1000):
+        try:
+            with open("/proc/%s/stat" % pid, encoding="utf-8") as stat:
+                if stat.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 class Scripts(unittest.TestCase):
@@ -233,11 +247,12 @@ class Scripts(unittest.TestCase):
         bazel = "case $1 in query) echo //a:x_fuzz ;; info) echo %s/outputs ;; aquery) echo '{}' ;; esac" % self._here
         for script, program in (("fuzz", "outputs/a/x_fuzz"), ("tidy", "bin/run-clang-tidy")):
             for name, code in (("INT", 130), ("TERM", 143), ("HUP", 143)):
-                self._write(program, '#!/bin/sh\necho $$ >"%s/pid"\nkill -%s $PPID\nexec sleep 600\n' % (self._here, name))
+                self._write(program, '#!/bin/sh\nsleep 600 &\necho $$ $! >"%s/pids"\nkill -%s $PPID\nwait\n' % (self._here, name))
                 with self.subTest(script, name=name):
                     self.assertEqual(self._run(script, bazel=bazel)[0], code)
-                    with open(self._here + "/pid", encoding="utf-8") as line:
-                        self.assertFalse(os.path.exists("/proc/" + line.read().strip()))
+                    with open(self._here + "/pids", encoding="utf-8") as line:
+                        for pid in line.read().split():
+                            self.assertTrue(_ends(pid), pid)
 
     def test_coverage_of_a_build_that_failed_shows_no_earlier_report(self):
         self._write(_REPORT, "SF:a/b.cc\nDA:1,1\nend_of_record\n")
