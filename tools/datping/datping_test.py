@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Runs pairs of datping over the wire that VIADUCT_WIRE names."""
 
+import os
 import secrets
+import tempfile
 import unittest
+import unittest.mock
 
 from tools.ping import pair
 
@@ -53,6 +56,14 @@ class Datping(pair.PingTestCase):
             self.check_text(result.stdout, r"latency to localhost over soft0, 1 connection\n")
             self.assertRegex(self.client("-t", "bandwidth", "-T", "0.2").stdout, r"[\d.]+ MiB/s, \d+ messages/s\n")
             self.assertRegex(self.client("-t", "connect", "-n", "5").stdout, r"\d+ connections/s\n")
+
+    def test_a_line_that_says_nonthreadsafe(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as conf:
+            conf.write('mine u2.0 nonthreadsafe default libdapl-viaduct.so.2 viaduct.0.1 "lo 0" ""\n')
+            conf.flush()
+            with unittest.mock.patch.dict(os.environ, DAT_OVERRIDE=conf.name), self.server("-d", "mine"):
+                result = self.client("-d", "mine", "-n", "10")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_what_fails(self):
         result = self.client("--timeout=1", "-n", "1")

@@ -22,8 +22,21 @@ void Must(const std::string& call, DAT_RETURN value) {
 Adapter::Adapter(const std::string& name) {
   std::string copy = name;
   DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
-  Must("dat_ia_open " + name,
-       dat_ia_openv(copy.data(), 8, &async, &ia_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_TRUE));
+  const auto open = [&](DAT_BOOLEAN thread_safe) {
+    return dat_ia_openv(copy.data(), 8, &async, &ia_, DAT_VERSION_MAJOR, DAT_VERSION_MINOR,
+                        thread_safe);
+  };
+  DAT_RETURN opened = open(DAT_TRUE);
+  // Many a line of dat.conf says nonthreadsafe, and not every library of such a line is.
+  const bool unsafe_line = DAT_GET_TYPE(opened) == DAT_PROVIDER_NOT_FOUND &&
+                           DAT_GET_SUBTYPE(opened) == DAT_THREAD_SAFETY_NOT_FOUND;
+  if (unsafe_line) opened = open(DAT_FALSE);
+  Must("dat_ia_open " + name, opened);
+  DAT_PROVIDER_ATTR provider = {};
+  Must("dat_ia_query", dat_ia_query(ia_, nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &provider));
+  if (unsafe_line && provider.is_thread_safe != DAT_TRUE) {
+    throw Failure("the library of adapter " + name + " is not thread-safe");
+  }
   Must("dat_pz_create", dat_pz_create(ia_, &zone_));
 }
 
