@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tools/datinfo/report.h"
+#include "tools/report_output.h"
 
 namespace viaduct::datinfo {
 namespace {
@@ -66,6 +67,7 @@ int Run(int argc, char** argv) {
     fputs(kUsage, stderr);
     return 2;
   }
+  ReportOutput output;
   Json document = Json::object();
   bool good = true;
   if (check) {
@@ -84,8 +86,7 @@ int Run(int argc, char** argv) {
   // Names in dat.conf may hold any bytes.
   const std::string text =
       json ? document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : ToText(document);
-  fputs(text.c_str(), stdout);
-  FinishOutput();
+  output.Print(text);
   return good ? 0 : 1;
 }
 

@@ -5,15 +5,14 @@
 #include <cstdio>
 #include <exception>
 
+#include "tools/report_output.h"
+
 namespace viaduct::ping {
 
 int Run(const char* program, const std::function<std::string()>& work) {
   try {
-    std::fputs(work().c_str(), stdout);
-    // An earlier write, of what did not fit into the buffer, may have failed.
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      throw Failure("standard output cannot be written");
-    }
+    ReportOutput output;
+    output.Print(work());
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", program, e.what());
