@@ -167,6 +167,20 @@ TEST(MissingSockets, UnixOnesByDefault) {
   });
 }
 
+// As a program does that locks itself in once it has begun.
+TEST(MissingSockets, UnixOnesSinceTheOpen) {
+  RunAlone([] {
+    unsetenv("VIADUCT_WIRE");
+    Side side;
+    ForbidUnixSockets();
+    DAT_PSP_HANDLE psp = DAT_HANDLE_NULL;
+    Must(dat_psp_create(side.ia, Port(0), side.cr_evd, DAT_PSP_CONSUMER_FLAG, &psp));
+    const DAT_EP_HANDLE ep = side.NewEp();
+    Must(side.TryConnect(ep, Port(1)));
+    NextConnection(side.connect_evd, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, ep);
+  });
+}
+
 TEST(MissingSockets, UnixOnesWithOneWire) {
   if (Wire() == "iwarp") return ConnectedAfter(ForbidUnixSockets);
   RunAlone([] {

@@ -9,6 +9,7 @@
 #include "verbs/soft/completion_queue.h"
 #include "verbs/soft/futex_doorbell.h"
 #include "verbs/soft/queue_pair.h"
+#include "verbs/soft/rendezvous.h"
 #include "verbs/soft/shared_receive_queue.h"
 
 namespace viaduct::verbs {
@@ -135,7 +136,11 @@ absl::StatusOr<std::unique_ptr<Listener>> SoftContext::Listen(uint16_t port, Lis
       Wire& wire = *wires_[port != 0 ? w : wires_.size() - 1 - w];
       absl::StatusOr<std::unique_ptr<WireListener>> part = wire.Listen(*this, chosen, sink);
       if (!part.ok()) {
-        failed = part.status();
+        // A filter that came after the open refuses unix sockets: as if it had come before.
+        const bool refused =
+            absl::IsPermissionDenied(part.status()) || absl::IsUnimplemented(part.status());
+        const bool last = w + 1 == wires_.size() && parts.empty();
+        if (!refused || last || MayRendezvous()) failed = part.status();
       } else {
         chosen = (*part)->port();
         parts.push_back(*std::move(part));

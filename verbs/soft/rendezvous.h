@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "verbs/base/clock.h"
+#include "verbs/base/fd.h"
 #include "verbs/base/fd_table.h"
 #include "verbs/soft/foreign_fd.h"
 
@@ -56,11 +57,13 @@ absl::Status DialWith(int socket, absl::string_view service, uint16_t port, pid_
 // As NewListener.
 ChannelFd NewChannel();
 
-// Both steps. ResourceExhausted also if there is no descriptor.
+// Both steps. ResourceExhausted also if there is no descriptor, NotFound also if a filter has come
+// to refuse unix sockets.
 template <typename Owner = ChannelFd>
 absl::StatusOr<Owner> DialTo(absl::string_view service, uint16_t port, pid_t* pid) {
   Owner owner = OpenAs<Owner>(&NewChannel);
-  if (!owner.valid()) return absl::ResourceExhaustedError("no descriptor");
+  if (!owner.valid() && IsShortage(errno)) return absl::ResourceExhaustedError("no descriptor");
+  if (!owner.valid()) return absl::NotFoundError("no unix sockets");
   if (absl::Status status = DialWith(owner.get(), service, port, pid); !status.ok()) return status;
   return owner;
 }
