@@ -84,7 +84,8 @@ bool ReserveEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
 }
 
 // The range uses up address space of the program. If that is limited (RLIMIT_AS), the range takes
-// an eighth of the limit at most, but not less than kSmallestRangeBytes.
+// an eighth of the limit at most, but not less than kSmallestRangeBytes. Where that does not fit,
+// because others have taken much, or mlockall counts it as locked, Reserve tries less.
 size_t RangeBytes() {
   size_t bytes = kRangeBytes;
   rlimit limit;
@@ -96,9 +97,12 @@ size_t RangeBytes() {
 bool Reserve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(slots.lock) {
   if (handle_range.bytes.load(std::memory_order_relaxed) != 0) return true;
   if (!ReserveEntries()) return false;
-  const size_t bytes = RangeBytes();
-  void* const base = Map(bytes, PROT_NONE);
-  if (base == nullptr) return false;
+  size_t bytes = RangeBytes();
+  void* base;
+  while ((base = Map(bytes, PROT_NONE)) == nullptr) {
+    if (bytes == kSmallestRangeBytes) return false;
+    bytes /= 2;
+  }
   slots.count = bytes >> kSlotShift;
   handle_range.base.store(reinterpret_cast<uintptr_t>(base), std::memory_order_relaxed);
   handle_range.bytes.store(bytes, std::memory_order_release);

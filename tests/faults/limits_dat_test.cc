@@ -1,5 +1,6 @@
 // A DAT program at the end of its descriptors or with few addresses, and one that forks.
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "gtest/gtest.h"
@@ -213,6 +214,23 @@ TEST(AddressSpace, HalfAGibibyteIsEnough) {
         limit();
         ConnectAndExchange(peer, 0);
       });
+}
+
+// The program has taken most of what it may have: what is left has no room for an eighth of it.
+TEST(AddressSpace, LittleIsLeftOfIt) {
+  RunAlone([] {
+    constexpr rlim_t kAll = rlim_t{2} << 30;
+    const rlimit all = {kAll, kAll};
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &all), 0);
+    constexpr size_t kTaken = size_t{1800} << 20;
+    ASSERT_NE(mmap(nullptr, kTaken, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+              MAP_FAILED);
+    ASSERT_EQ(
+        mmap(nullptr, kAll / 8, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0),
+        MAP_FAILED);
+    Side side;
+    EXPECT_NE(side.NewEp(), DAT_HANDLE_NULL);
+  });
 }
 
 TEST(Fork, DatChildGetsErrorsAndDisturbsNobody) {
