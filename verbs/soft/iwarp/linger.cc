@@ -61,8 +61,7 @@ class Lingering final : public std::enable_shared_from_this<Lingering>, private 
 
   void Discard() {
     // A bounded piece at a time: the loop calls again while there is more.
-    char bytes[16384];
-    const ssize_t n = recv(socket_.get(), bytes, sizeof(bytes), MSG_DONTWAIT);
+    const ssize_t n = DiscardInput(socket_.get());
     if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) return;
     GiveWay();
   }

@@ -145,6 +145,16 @@ Unacknowledged UnacknowledgedOf(int fd) {
   return sent;
 }
 
+ssize_t DiscardInput(int fd) {
+  char piece[1024];  // the stack may be small
+  ssize_t n;
+  int pieces = 16;
+  do {
+    n = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
+  } while (n > 0 && --pieces > 0);
+  return n;
+}
+
 bool IsUnreachable(int error) {
   switch (error) {
     case EHOSTUNREACH:

@@ -3,6 +3,8 @@
 #ifndef VIADUCT_VERBS_SOFT_IWARP_TCP_H_
 #define VIADUCT_VERBS_SOFT_IWARP_TCP_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 
@@ -53,6 +55,9 @@ struct Unacknowledged {
   Nanos silent_for = 0;      // since its last acknowledgement
 };
 Unacknowledged UnacknowledgedOf(int fd);
+
+// Reads up to 16 KiB of what has come, and forgets it. Returns what the last recv returned.
+ssize_t DiscardInput(int fd);
 
 // Whether an error of connect() or of the socket means that there is no route to the peer, as
 // opposed to an answer of the peer.
