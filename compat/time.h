@@ -19,8 +19,8 @@ inline bool IsInfinite(VIP_ULONG milliseconds) {
 // Computed once for each call, when it begins: a wait that goes on never restarts its time-out.
 inline verbs::Deadline DeadlineAfter(const verbs::Clock& clock, VIP_ULONG milliseconds) {
   if (IsInfinite(milliseconds) ||
-      milliseconds > static_cast<VIP_ULONG>(std::numeric_limits<verbs::Nanos>::max()) /
-                         static_cast<VIP_ULONG>(verbs::kNanosPerMilli)) {
+      uint64_t{milliseconds} >
+          uint64_t{std::numeric_limits<verbs::Nanos>::max()} / uint64_t{verbs::kNanosPerMilli}) {
     return verbs::Deadline::Infinite();
   }
   return verbs::Deadline::After(clock,
