@@ -13,8 +13,8 @@ namespace viaduct::dat {
 
 // Calls `kSlot` of the provider's table or, for a handle that is no provider's, our function.
 template <auto kSlot, auto kOurs, typename... Args>
-DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
-  if (__builtin_expect(AnyProvider(), false)) {
+[[gnu::noinline]] DAT_RETURN RouteByHandle(DAT_HANDLE handle, Args... args) {
+  {
     const ProviderCall call;
     if (const DAT_PROVIDER* provider = ProviderOf(handle)) {
       const auto function = provider->*kSlot;
@@ -22,6 +22,14 @@ DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
       return FromProvider(function(handle, args...));
     }
   }
+  return kOurs(handle, args...);
+}
+
+// The same. Without providers, as usual, it is a comparison and a jump.
+template <auto kSlot, auto kOurs, typename... Args>
+DAT_RETURN Route(DAT_HANDLE handle, Args... args) {
+  if (AnyProvider()) [[unlikely]]
+    return RouteByHandle<kSlot, kOurs>(handle, args...);
   return kOurs(handle, args...);
 }
 
