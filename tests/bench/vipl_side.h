@@ -58,22 +58,25 @@ class ViplSide {
   }
 
   void Poll(size_t c = 0) {
+    if (receives_posted_ != received_) PollReceives(c);
+    if (sends_posted_ != completed_) PollSends(c);
+  }
+  void PollReceives(size_t c = 0) {
     VIP_DESCRIPTOR* d;
-    if (receives_posted_ != received_) {
-      const VIP_RETURN result = VipRecvDone(vis_[c], &d);
-      if (result == VIP_SUCCESS) {
-        ++received_;
-      } else if (result != VIP_NOT_DONE) {
-        Die("VipRecvDone", result);
-      }
+    const VIP_RETURN result = VipRecvDone(vis_[c], &d);
+    if (result == VIP_SUCCESS) {
+      ++received_;
+    } else if (result != VIP_NOT_DONE) {
+      Die("VipRecvDone", result);
     }
-    if (sends_posted_ != completed_) {
-      const VIP_RETURN result = VipSendDone(vis_[c], &d);
-      if (result == VIP_SUCCESS) {
-        ++completed_;
-      } else if (result != VIP_NOT_DONE) {
-        Die("VipSendDone", result);
-      }
+  }
+  void PollSends(size_t c = 0) {
+    VIP_DESCRIPTOR* d;
+    const VIP_RETURN result = VipSendDone(vis_[c], &d);
+    if (result == VIP_SUCCESS) {
+      ++completed_;
+    } else if (result != VIP_NOT_DONE) {
+      Die("VipSendDone", result);
     }
   }
 
