@@ -152,15 +152,11 @@ TEST_F(RoceTest, ANeighbourThatIsMissedAtFirstIsConnected) {
 }
 
 TEST_F(RoceTest, ANeighbourThatHasGoneIsUnreachable) {
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   End& from = NewEnd(a());
   End& to = NewEnd(b());
-  ASSERT_TRUE(Dial(from, b(), (*listener)->port()).ok());
-  const auto request = AwaitRequest(requests);
+  const auto request = Ask(from, b());
   ASSERT_NE(request, nullptr);
-  BusyControlThread busy;  // the answer waits for the next line but one
+  BusyControlThread busy;  // the answer is not read before the neighbour has gone
   ASSERT_TRUE(request->Accept(to.pair(), {}).ok());
   rdma_mock::MissNeighboursAtOpen(100);
   busy.LetGo();
@@ -191,18 +187,14 @@ TEST_F(RoceTest, WhatFollowsALateAnswerIsToldBehindIt) {
   ExpectDisconnected(from, DisconnectCause::kPeer);
 }
 
-// While that takes its time, nobody waits on the control thread.
+// While the kernel looks for the neighbour, nobody waits on the control thread.
 TEST_F(RoceTest, ALateAnswerHoldsUpNobody) {
-  Requests requests;
-  auto listener = b().Listen(0, &requests);
-  ASSERT_TRUE(listener.ok()) << listener.status();
   End& from = NewEnd(a());
   End& given_up = NewEnd(a());
   End& to = NewEnd(b());
   std::vector<std::unique_ptr<IncomingConnection>> asked;
   for (End* end : {&from, &given_up}) {
-    ASSERT_TRUE(Dial(*end, b(), (*listener)->port()).ok());
-    asked.push_back(AwaitRequest(requests));
+    asked.push_back(Ask(*end, b()));
     ASSERT_NE(asked.back(), nullptr);
   }
   std::this_thread::sleep_for(kLate);
