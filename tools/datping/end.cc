@@ -32,10 +32,12 @@ Adapter::Adapter(const std::string& name) {
                            DAT_GET_SUBTYPE(opened) == DAT_THREAD_SAFETY_NOT_FOUND;
   if (unsafe_line) opened = open(DAT_FALSE);
   Must("dat_ia_open " + name, opened);
-  DAT_PROVIDER_ATTR provider = {};
-  Must("dat_ia_query", dat_ia_query(ia_, nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &provider));
-  if (unsafe_line && provider.is_thread_safe != DAT_TRUE) {
-    throw Failure("the library of adapter " + name + " is not thread-safe");
+  if (unsafe_line) {
+    DAT_PROVIDER_ATTR provider = {};
+    Must("dat_ia_query", dat_ia_query(ia_, nullptr, 0, nullptr, DAT_PROVIDER_FIELD_ALL, &provider));
+    if (provider.is_thread_safe != DAT_TRUE) {
+      throw Failure("the library of adapter " + name + " is not thread-safe");
+    }
   }
   Must("dat_pz_create", dat_pz_create(ia_, &zone_));
 }

@@ -221,7 +221,7 @@ void Connection::Confirm(const CmEvent& answer) {
                      device_.loop().Now() - dialled_at_ > kFreshNeighbour;
   if (!waits) return TellConfirmed(answer, OpenToAnswer());
   answer_ = answer;
-  Dial(RDMA_CM_EVENT_CONNECT_ERROR, waits, [this] { return OpenToAnswer(); });
+  Dial(RDMA_CM_EVENT_CONNECT_ERROR, /*waits=*/true, [this] { return OpenToAnswer(); });
 }
 
 int Connection::OpenToAnswer() {
